@@ -68,7 +68,7 @@ class _Account:
     def usage(self, now: float) -> float:
         return self.used * math.exp(-max(0.0, now - self.updated_at) / self.budget.window)
 
-    def is_over(self, now: float) -> bool:
+    def is_over_budget(self, now: float) -> bool:
         return self.usage(now) > self.budget.seconds
 
 
@@ -95,7 +95,7 @@ class FairShareScheduler:
 
     def has_slot(self, name: str) -> bool:
         """True if a slot is free for the tenant, regardless of other waiting tenants."""
-        self._account(name)
+        self._get_or_create_account(name)
         return self._can_start(name, (name,), self.running, self._clock())
 
     def choose_next(self, waiting: Collection[str]) -> str | None:
@@ -104,7 +104,7 @@ class FairShareScheduler:
             if name not in waiting:
                 account.waiting_since = None
         for name in waiting:
-            account = self._account(name)
+            account = self._get_or_create_account(name)
             if account.waiting_since is None:
                 account.waiting_since = self._starts
         now, running = self._clock(), self.running
@@ -112,7 +112,7 @@ class FairShareScheduler:
         return min(free, key=lambda name: self._sort_key(name, len(waiting), now), default=None)
 
     def start_turn(self, name: str, budget: Budget | None = None) -> None:
-        account = self._account(name)
+        account = self._get_or_create_account(name)
         account.budget = budget or account.budget
         account.running += 1
         self._starts += 1
@@ -128,12 +128,12 @@ class FairShareScheduler:
 
     def is_over_budget(self, name: str) -> bool:
         account = self._accounts.get(name)
-        return account is not None and account.is_over(self._clock())
+        return account is not None and account.is_over_budget(self._clock())
 
     def list_over_budget(self) -> Mapping[str, tuple[float, Budget]]:
         """Return recent worker seconds and the budget of each tenant over its budget."""
         now = self._clock()
-        over = ((name, account) for name, account in self._accounts.items() if account.is_over(now))
+        over = ((name, account) for name, account in self._accounts.items() if account.is_over_budget(now))
         return {name: (account.usage(now), account.budget) for name, account in over}
 
     def list_usages(self) -> Mapping[str, float]:
@@ -141,7 +141,7 @@ class FairShareScheduler:
         now = self._clock()
         return {name: account.usage(now) for name, account in self._accounts.items()}
 
-    def _account(self, name: str) -> _Account:
+    def _get_or_create_account(self, name: str) -> _Account:
         return self._accounts.setdefault(name, _Account(NO_BUDGET, updated_at=self._clock()))
 
     def _can_start(self, name: str, waiting: Collection[str], running: int, now: float) -> bool:
@@ -151,7 +151,7 @@ class FairShareScheduler:
         if running >= self._slots:
             return False
         has_rival = running > account.running or any(other != name for other in waiting)
-        return not (has_rival and account.is_over(now))
+        return not (has_rival and account.is_over_budget(now))
 
     def _sort_key(self, name: str, waiting_count: int, now: float) -> tuple[float, ...]:
         """Return the sort key of a waiting tenant; the lowest goes first."""
@@ -159,7 +159,7 @@ class FairShareScheduler:
         assert account.waiting_since is not None
         if self._starts - account.waiting_since >= MAX_TURNS * waiting_count:
             return (0, account.waiting_since)
-        return (1, account.is_over(now), account.running, account.usage(now), account.last_start)
+        return (1, account.is_over_budget(now), account.running, account.usage(now), account.last_start)
 
     def _forget_idle(self, now: float) -> None:
         """Drop accounts of idle tenants: users choose tenant names, so the map could grow without bound."""

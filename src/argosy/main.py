@@ -107,7 +107,7 @@ def main(argv: Sequence[str] | None = None, *, program: str = "") -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     if argv is None:  # run as a process, not from tests
         gc.set_threshold(*GC_THRESHOLDS)
-    _prepare_streams()
+    _replace_closed_streams()
     code = EXIT_OK
     try:
         if os.path.basename(program or sys.argv[0]) == ARGOCD or COMPAT in arguments:
@@ -132,7 +132,7 @@ def main(argv: Sequence[str] | None = None, *, program: str = "") -> int:
     return code
 
 
-def _prepare_streams() -> None:
+def _replace_closed_streams() -> None:
     """Replace streams that were closed before the start, so that printing does not fail."""
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
@@ -157,9 +157,9 @@ def _dispatch(arguments: list[str], *, is_compat: bool = False, server: NamedSer
         return EXIT_OK
     try:
         if os.environ.get("ARGOSY_CONFINE"):
-            from argosy.isolation.confinement_requirement import find_invalid_mode
+            from argosy.isolation.confinement_requirement import describe_invalid_mode
 
-            if refusal := find_invalid_mode():
+            if refusal := describe_invalid_mode():
                 raise UserError(refusal)
         if arguments[0].startswith("-") and not is_compat:
             # late: most commands start with their name
@@ -223,14 +223,14 @@ def _run_command(arguments: list[str], *, is_compat: bool, server: NamedServer |
     args.compat, args.is_direct = is_compat, server is None
     if server is not None and server.address and arguments[0] != "logout":
         from argosy.features.argocd_cli.argocd_server_flag_check import (
-            check_server,  # late: only for argocd --server
+            check_server_of_cluster,  # late: only for argocd --server
         )
 
-        check_server(args, server)
+        check_server_of_cluster(args, server)
     if not is_compat:
-        from argosy.cli.cluster_flags import remember_target
+        from argosy.cli.cluster_flags import remember_target_flags
 
-        remember_target(args)
+        remember_target_flags(args)
     exit_code: int = args.run(args)
     return exit_code
 

@@ -23,7 +23,7 @@ from argosy.gitops.status.conditions import AppCondition, ConditionType
 from argosy.gitops.status.history import append_deployment
 from argosy.gitops.status.operation_state_json_writer import request_to_wire
 from argosy.gitops.status.resources import ResourceStatus
-from argosy.gitops.status.status_builder import StatusReport, build_status, build_status_patch, is_outdated
+from argosy.gitops.status.status_builder import StatusReport, build_status, build_status_patch, is_comparison_outdated
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey
@@ -116,7 +116,7 @@ async def test_application_status_is_stored_as_written_and_unchanged_status_give
     stored = await furnished.patch(app.key, {"status": build_status_patch(app.status, status)})
     assert stored["status"] == status
     again = read_application(stored)
-    assert not is_outdated(again)
+    assert not is_comparison_outdated(again)
     assert build_status_patch(again.status, build_status(report(again, again.state or state))) is None
 
 

@@ -53,7 +53,9 @@ def anyio_backend() -> str:
 async def world(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
     folder = tmp_path_factory.mktemp("browser")
     async with guarded_world(folder) as opened_world:
-        token = await opened_world.site.authenticator.login_with_code(LoginCodes(folder / "page").create_code())
+        token = await opened_world.site.authenticator.login_with_one_time_code(
+            LoginCodes(folder / "page").create_code()
+        )
         opened_world.callers["browser"] = opened_world.callers["admin"]._replace(
             headers={"Cookie": f"argosy-1={token}"}
         )

@@ -12,14 +12,19 @@ from datetime import UTC, datetime
 import pytest
 
 from argosy.features.notifications.default_templates import load_bundled_entries
-from argosy.features.notifications.settings import NotificationSettings, list_used_names, read_settings, uses_jobs
+from argosy.features.notifications.settings import (
+    NotificationSettings,
+    list_used_variables,
+    read_settings,
+    uses_notebook_jobs,
+)
 from argosy.features.notifications.subscriptions import NotificationDestination, list_destinations
 from argosy.kube.objects import read_yaml
 from argosy.languages.expr import builtins, compile_expression
 from argosy.languages.go_templates import compile_template
 from argosy.languages.go_templates.compiled_nodes import FUNCTIONS
 from argosy.languages.go_templates.lexer import TemplateToken
-from argosy.languages.notification_functions import build_namespaces
+from argosy.languages.notification_functions import build_function_namespaces
 from support.fuzzer import Found, feed, made_up, mutated
 
 pytestmark = pytest.mark.tier("test", "prove")
@@ -84,7 +89,7 @@ def calls(rng: random.Random, count: int) -> Iterator[bytes]:
 
 
 def check_expressions(rng: random.Random, count: int) -> None:
-    values = {"app": APP, **build_namespaces(NOW)}
+    values = {"app": APP, **build_function_namespaces(NOW)}
 
     def take(data: bytes) -> None:
         compile_expression(data.decode("utf-8", "replace")).evaluate(values, steps=20_000)
@@ -95,7 +100,7 @@ def check_expressions(rng: random.Random, count: int) -> None:
 
 def check_templates(rng: random.Random, count: int) -> None:
     def take(data: bytes) -> None:
-        values = {"app": copy.deepcopy(APP), **build_namespaces(NOW)}
+        values = {"app": copy.deepcopy(APP), **build_function_namespaces(NOW)}
         text = compile_template(data.decode("utf-8", "replace")).render(values, now=NOW, steps=20_000)
         assert len(text) <= 1 << 20
 
@@ -135,8 +140,8 @@ def check_settings(rng: random.Random, count: int) -> None:
         marks = {f"{prefix}_yaml": text, f"{prefix}.{text[:20]}": text}
         list_destinations({"metadata": {"annotations": marks, "labels": {"team": "a"}}}, settings)
         for conditions in settings.triggers.values():
-            uses_jobs(conditions)
-            list_used_names(conditions)
+            uses_notebook_jobs(conditions)
+            list_used_variables(conditions)
 
     texts = (made_up(rng) if rng.random() < 0.1 else mutated(rng, rng.choice(good), good) for _ in range(count))
     assert feed(texts, take) == 0

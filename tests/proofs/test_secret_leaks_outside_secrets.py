@@ -274,7 +274,7 @@ OF_STREAM = f"/live?at=/apps/{CONTROL}/{APP}/operation"
             {"quotes", "env", "repository address"},
         ),
         (
-            "observability.redaction.secret_text_extraction._iter_texts",
+            "observability.redaction.secret_text_extraction._iter_text_and_parts",
             lambda text: (),
             OF_API,
             {"ini", "yaml file", "json file", "joined"},

@@ -86,10 +86,10 @@ async def test_controller_watches_another_namespace_only_if_its_account_may_patc
         flags = {**controller_pod["spec"]["containers"][0], "args": ["--application-namespaces", "*"]}
         account = {"serviceAccountName": "default", "containers": [flags]}
         await admin.create({**controller_pod, "spec": account})
-        assert not (await detect_engines(admin, CONTROL)).list_watching(CONTROL)
-        assert (await detect_engines(admin, CONTROL)).list_watching("tenant")
+        assert not (await detect_engines(admin, CONTROL)).list_watching_controllers(CONTROL)
+        assert (await detect_engines(admin, CONTROL)).list_watching_controllers("tenant")
         rules = [{"apiGroups": ["argoproj.io"], "resources": ["applications"], "verbs": ["patch"]}]
         subject = {"kind": "ServiceAccount", "name": "default", "namespace": "tenant"}
         await bind(admin, "writes", rules, subject)
         engines = await detect_engines(admin, CONTROL)
-        assert engines.list_watching(CONTROL) and not engines.list_watching("default")
+        assert engines.list_watching_controllers(CONTROL) and not engines.list_watching_controllers("default")

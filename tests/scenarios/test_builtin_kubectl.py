@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from argosy.features.demo.missing_command_scripts import write_command_stubs
-from argosy.features.kubectl.installed_programs import find_kubectl, render_script
+from argosy.features.kubectl.installed_programs import find_kubectl, render_argosy_script
 from support.clusters import KUBECTL, Finished, Sandbox, kubectl, sandbox
 from support.deadlines import HANG_SECONDS
 from support.forked_commands import run
@@ -177,7 +177,7 @@ def test_installed_kubectl_is_preferred_except_for_oc_verbs(cluster: Sandbox) ->
 
 
 def test_find_kubectl_ignores_scripts_written_by_argosy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "kubectl").write_text(render_script("kubectl"))
+    (tmp_path / "kubectl").write_text(render_argosy_script("kubectl"))
     (tmp_path / "kubectl").chmod(0o700)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.setattr(sys, "executable", "/nowhere/python")

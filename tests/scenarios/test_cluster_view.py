@@ -265,8 +265,8 @@ async def test_failing_listener_does_not_affect_other_listeners(room: Room, look
 async def test_tree_is_reused_until_something_changes(room: Room, lookout: ClusterView) -> None:
     app = lookout.find_application(CONTROL, "models")
     assert app is not None
-    first = await lookout.reader.acting_for("ann").build_tree(app)
-    assert await lookout.reader.acting_for("ben").build_tree(app) is first
+    first = await lookout.reader.recording_events_as("ann").build_tree(app)
+    assert await lookout.reader.recording_events_as("ben").build_tree(app) is first
     await room.change(a="other")
     await until(lambda: _live(lookout) == "other", lookout)
     assert await lookout.reader.build_tree(app) is not first

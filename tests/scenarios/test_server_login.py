@@ -280,7 +280,10 @@ async def test_project_role_tokens_are_created_used_and_deleted(world: World) ->
         {"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": metadata, "spec": {"roles": [role]}}
     )
     await room.glance.look()
-    admin = (await room.identities.login_with_code(room.codes.create_code()), "/api/v1/projects/sea/roles/ci/token")
+    admin = (
+        await room.identities.login_with_one_time_code(room.codes.create_code()),
+        "/api/v1/projects/sea/roles/ci/token",
+    )
 
     async def ask(token: str, method: str, path: str, document: Any = None) -> Answered:
         return await asyncio.to_thread(world.client.bearer, token, method, path, document)

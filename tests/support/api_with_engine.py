@@ -54,7 +54,7 @@ class ApiScene:
     async def token(self) -> str:
         """Token of a new session of the admin."""
         assert self.codes is not None
-        session_token: str = await self.site.authenticator.login_with_code(self.codes.create_code())  # type: ignore[attr-defined]
+        session_token: str = await self.site.authenticator.login_with_one_time_code(self.codes.create_code())  # type: ignore[attr-defined]
         return session_token
 
     async def ask(self, method: str, path: str, document: Any = None, who: str = "ann") -> Answered:

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from argosy.cli.cluster_target import TargetOptions, find_target, open_target
-from argosy.cli.running_sandbox_selection import find_run
+from argosy.cli.running_sandbox_selection import find_instance_by_url
 from argosy.cli.sandbox_data_folder_and_lock import DataFolder
 from argosy.errors import UserError
 from argosy.gitops.application_client.application_service import ApplicationService, ServiceOpener
@@ -57,7 +57,7 @@ def find_demo_repository(options: TargetOptions) -> Path | None:
         run = DataFolder(options.data_dir).find_running_instance()
     else:
         try:
-            running_instance = find_run(find_target(options).connection.server)
+            running_instance = find_instance_by_url(find_target(options).connection.server)
         except UserError:
             return None
         run = running_instance[1] if running_instance else None

@@ -24,7 +24,7 @@ _COMMAND: Final = re.compile(
 _typed_flags: ContextVar[str] = ContextVar("typed_flags", default="")  # flags that chose the cluster, as typed
 
 
-def remember_target(args: argparse.Namespace) -> None:
+def remember_target_flags(args: argparse.Namespace) -> None:
     """Store the flags that chose the cluster, so that printed commands use the same cluster."""
     values = {"--kubeconfig": "kubeconfig", "--context": "context", "--data-dir": "data_dir"}
     values_by_flag = {flag: getattr(args, name, None) for flag, name in values.items()}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from argosy.cli.running_sandbox_selection import (
     build_admin_connection,
-    find_run,
+    find_instance_by_url,
     require_running_instance,
     select_folder,
 )
@@ -59,7 +59,7 @@ def find_target(options: TargetOptions) -> ClusterTarget:
         connection = load_kubeconfig([options.kubeconfig] if options.kubeconfig else None, options.context or None)
         return ClusterTarget(connection, f"context {connection.name} ({connection.server})")
     if context := os.environ.get(CONTEXT_VARIABLE, ""):
-        with add_variable_to_error(context):
+        with mention_context_variable_in_error(context):
             connection = load_kubeconfig(context=context)
         return ClusterTarget(connection, f"context {connection.name} ({connection.server})")
     if not list_environment_paths():
@@ -67,14 +67,14 @@ def find_target(options: TargetOptions) -> ClusterTarget:
         if run := folder.find_running_instance():
             return _build_sandbox_target(folder, run)
     connection = load_kubeconfig()
-    if running_instance := find_run(connection.server):
+    if running_instance := find_instance_by_url(connection.server):
         # The kubeconfig may belong to another user: use its credentials, not the administrator's.
         return ClusterTarget(connection, describe_run(*running_instance), is_embedded=True)
     return ClusterTarget(connection, f"context {connection.name} ({connection.server})")
 
 
 @contextmanager
-def add_variable_to_error(context: str) -> Iterator[None]:
+def mention_context_variable_in_error(context: str) -> Iterator[None]:
     """Mention ARGOSY_CONTEXT in an error about the context that it selects."""
     try:
         yield
@@ -88,7 +88,7 @@ def find_sandbox(data_dir: Path | None = None) -> tuple[DataFolder, RunningInsta
     """Choose the sandbox or demo to act on; refuse if ARGOSY_CONTEXT or KUBECONFIG selects another cluster."""
     if data_dir is None and (variable := find_target_variable()):
         target = find_target(TargetOptions())
-        if running_instance := find_run(target.connection.server):
+        if running_instance := find_instance_by_url(target.connection.server):
             return running_instance
         advice = f"select the sandbox with --data-dir, or unset {variable}"
         raise UserError(f"{variable} selects {target.display_name}, which is not a running sandbox; {advice}")
@@ -96,7 +96,7 @@ def find_sandbox(data_dir: Path | None = None) -> tuple[DataFolder, RunningInsta
     return folder, require_running_instance(folder)
 
 
-def describe_other_target(folder: DataFolder) -> str:
+def describe_other_selected_cluster(folder: DataFolder) -> str:
     """Describe the cluster that ARGOSY_CONTEXT or KUBECONFIG selects, if it is not the one of this folder."""
     variable = find_target_variable()
     if not variable:
@@ -105,7 +105,7 @@ def describe_other_target(folder: DataFolder) -> str:
         target = find_target(TargetOptions())
     except UserError as error:
         return f"{variable} is invalid: {str(error).partition('; ')[0]}"
-    running_instance = find_run(target.connection.server)
+    running_instance = find_instance_by_url(target.connection.server)
     return (
         ""
         if running_instance and running_instance[0].root == folder.root

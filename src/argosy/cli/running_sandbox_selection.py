@@ -49,7 +49,7 @@ def _load_kubeconfig_connection() -> Connection | None:
         return None
 
 
-def find_run(server: str) -> tuple[DataFolder, RunningInstance] | None:
+def find_instance_by_url(server: str) -> tuple[DataFolder, RunningInstance] | None:
     """Find the running sandbox or demo with this API URL."""
     for folder in list_running_folders():
         run = folder.find_running_instance()

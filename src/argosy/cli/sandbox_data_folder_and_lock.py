@@ -147,7 +147,7 @@ class DataFolder:
 
     def write_run(self, run: RunningInstance) -> None:
         write_private_text(self.run_file, json.dumps(asdict(run)))
-        _write_current([run, *(other for other in _list_recorded_runs() if other.data_dir != run.data_dir)])
+        _write_running_instances([run, *(other for other in _list_recorded_runs() if other.data_dir != run.data_dir)])
 
     def mark_run_ended(self) -> None:
         """Mark the run as ended. Its address is kept: the next run uses the same port if possible."""
@@ -156,7 +156,7 @@ class DataFolder:
             return
         with contextlib.suppress(OSError, ValueError):
             write_private_text(self.run_file, json.dumps(asdict(replace(run, pid=0))))
-            _write_current([other for other in _list_recorded_runs() if other.data_dir != run.data_dir])
+            _write_running_instances([other for other in _list_recorded_runs() if other.data_dir != run.data_dir])
 
     def find_running_instance(self) -> RunningInstance | None:
         """Return the instance that has this folder locked, if it is ready."""
@@ -271,7 +271,7 @@ def _list_recorded_runs() -> list[RunningInstance]:
     return [run for path in _list_recorded_paths() if (run := DataFolder(path).find_running_instance())]
 
 
-def _write_current(runs: list[RunningInstance]) -> None:
+def _write_running_instances(runs: list[RunningInstance]) -> None:
     """Write the list of running instances. Commands use the first; when it ends, the next."""
     file = get_state_folder() / CURRENT_FILE
     if not runs:

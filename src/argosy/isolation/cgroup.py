@@ -26,7 +26,7 @@ _REMOVE_SECONDS = 1.0
 _ATTEMPTS = 5
 
 
-def find_parent(mounts: str = "/proc/self/mountinfo", membership: str = "/proc/self/cgroup") -> str:
+def find_delegated_parent(mounts: str = "/proc/self/mountinfo", membership: str = "/proc/self/cgroup") -> str:
     """Return a cgroup below which runs can have theirs, or "". Removes cgroups that a killed launcher left there."""
     own = _find_own(mounts, membership)
     if not own:

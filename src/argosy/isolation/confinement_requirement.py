@@ -36,7 +36,7 @@ def read_mode(environment: Mapping[str, str] | None = None) -> str:
     return REQUIRED if values.get(POD_VARIABLE) else BEST_EFFORT
 
 
-def find_invalid_mode(environment: Mapping[str, str] | None = None) -> str:
+def describe_invalid_mode(environment: Mapping[str, str] | None = None) -> str:
     """Return the error message for an unknown mode; empty if the variable is valid or not set."""
     values = os.environ if environment is None else environment
     value = values.get(VARIABLE, "").strip()

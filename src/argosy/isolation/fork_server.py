@@ -59,7 +59,7 @@ class ForkServer:
         self._control, self._is_confinement_required = control, is_confinement_required
         self._inbox = message_frames.FrameBuffer(_MAX_CONTROL_BYTES)
         self._workers: dict[int, int] = {}  # the parent's number for a worker → its pid
-        self._readable = set(_SHARED_PATHS) | _list_own_folders()
+        self._readable = set(_SHARED_PATHS) | _list_python_folders()
         self._abi = landlock.find_abi_version()
         self._rules: int | None = None
         self._offline = process_confinement.enter_empty_network()
@@ -91,7 +91,9 @@ class ForkServer:
         self._inbox.feed(data)
         for frame in self._inbox.read_frames():
             order = orjson.loads(frame)
-            {"load": self._load, "fork": self._fork, "lower": self._lower, "kill": self._kill}[order["do"]](order)
+            {"load": self._load, "fork": self._fork, "lower": self._lower_priority, "kill": self._kill}[order["do"]](
+                order
+            )
         return bool(data)
 
     def _load(self, order: dict[str, Any]) -> None:
@@ -139,7 +141,7 @@ class ForkServer:
         finally:
             os._exit(70)
 
-    def _lower(self, order: dict[str, Any]) -> None:
+    def _lower_priority(self, order: dict[str, Any]) -> None:
         pid = self._workers.get(order["number"])
         if pid is not None:
             cpu_priority.lower_group_priorities({pid})
@@ -182,7 +184,7 @@ def _kill_worker(pid: int) -> None:
         os.killpg(pid, signal.SIGKILL)
 
 
-def _list_own_folders() -> set[str]:
+def _list_python_folders() -> set[str]:
     names = ("stdlib", "platstdlib", "purelib", "platlib")
     return {path for name in names if (path := sysconfig.get_path(name))} | {os.path.dirname(os.path.dirname(__file__))}
 

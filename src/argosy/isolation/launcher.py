@@ -45,7 +45,7 @@ def main(control: int) -> NoReturn:
     order = marshal.loads(_receive(control, int.from_bytes(_receive(control, _LENGTH_BYTES), "big")))  # noqa: S302
     report_reader, report_writer = os.pipe()
     users = order["users"] = rootfs.create_user_namespace() if os.geteuid() == 0 else None
-    order["needs"]["tasks"] = process_confinement.count_tasks() if users is None else 0
+    order["needs"]["tasks"] = process_confinement.count_user_tasks() if users is None else 0
     order["before"] = sum(map(_measure_folder, order.get("counted") or ()))
     descendants.adopt_orphans()
     _create_cgroup(order)

@@ -235,7 +235,7 @@ def _set_rlimits(requested: Mapping[str, int | tuple[int, int]], missing: list[s
     return in_force
 
 
-def count_tasks() -> int:
+def count_user_tasks() -> int:
     """Count the processes and threads of the user that a program will run as.
 
     If rlimit nproc counts all of them, it must be above this number, and is only exact while the number is stable.

@@ -25,7 +25,7 @@ from typing import IO, Any
 
 import argosy
 from argosy.errors import TransientError
-from argosy.isolation.cgroup import find_parent
+from argosy.isolation.cgroup import find_delegated_parent
 from argosy.isolation.confinement_requirement import is_required
 from argosy.isolation.errors import LimitName, NotConfinedError, RefusedError, build_program_limit_error
 from argosy.isolation.limits_and_confinement_report import Confinement, ProgramLimits
@@ -141,7 +141,7 @@ def build_launcher_order(
 
 @cache
 def _find_cgroup_parent() -> str:
-    return find_parent()
+    return find_delegated_parent()
 
 
 def find_program(name: str) -> str:

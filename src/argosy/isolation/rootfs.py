@@ -115,7 +115,7 @@ def enter_root(
     _mount(None, "/", None, _RECURSIVE | _PRIVATE)
     _mount("tmpfs", folder, "tmpfs", _NO_SUID | _NO_DEVICES, "mode=755,size=1m")
     root, readable, writable = _RootBuilder(folder), list(readable), list(writable)
-    early_mounts, late_mounts = _split_mounts(mounts, [*readable, *writable])
+    early_mounts, late_mounts = _split_early_late_mounts(mounts, [*readable, *writable])
     for source, name, read_only in early_mounts:
         root.mount(source, name, read_only=read_only)
     for path in readable:
@@ -134,7 +134,7 @@ def enter_root(
 _Mounts = list[tuple[str, str, bool]]
 
 
-def _split_mounts(mounts: Iterable[tuple[str, str, bool]], visible: list[str]) -> tuple[_Mounts, _Mounts]:
+def _split_early_late_mounts(mounts: Iterable[tuple[str, str, bool]], visible: list[str]) -> tuple[_Mounts, _Mounts]:
     """Split mounts into those that would hide visible paths, and must be mounted before them, and all others."""
     parts: tuple[_Mounts, _Mounts] = [], []
     for mount in mounts:

@@ -168,11 +168,11 @@ class ProcessPool:
         for worker in [worker for worker in self._idle if not worker.is_running()]:
             self._idle.remove(worker)
             self._retire(worker)
-        worker = self._find_idle(tenant) or await self._start_worker()
+        worker = self._take_idle_worker(tenant) or await self._start_worker()
         worker.tenant = tenant
         return worker
 
-    def _find_idle(self, tenant: str) -> _PoolProcess | None:
+    def _take_idle_worker(self, tenant: str) -> _PoolProcess | None:
         """Prefer the tenant's own worker, then the most recently used one, whose caches are warm.
 
         A tenant over its budget does not get workers of others, because its calls tend to kill their worker.
@@ -191,9 +191,9 @@ class ProcessPool:
         """Return a worker to the idle list; workers beyond the usual number end after some idle time."""
         worker.idle_since = asyncio.get_running_loop().time()
         self._idle.append(worker)
-        self._watch_surplus()
+        self._schedule_surplus_end()
 
-    def _watch_surplus(self) -> None:
+    def _schedule_surplus_end(self) -> None:
         """Keep exactly one timer while a worker beyond the usual number is idle."""
         if self._surplus_timer is None and self._idle and len(self._workers) > self._size and not self._closed:
             loop = asyncio.get_running_loop()
@@ -207,7 +207,7 @@ class ProcessPool:
             if len(self._workers) > self._size and not self._closed:
                 self._idle.remove(worker)
                 self._retire(worker)
-        self._watch_surplus()
+        self._schedule_surplus_end()
 
     async def _start_worker(self) -> _PoolProcess:
         try:

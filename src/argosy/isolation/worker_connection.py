@@ -136,9 +136,11 @@ class ConfinedWorker:
 
     def is_worn(self) -> bool:
         """True if the worker should be replaced before the next call."""
-        return not self.is_usable or not self.has_priority or self._calls >= _MAX_CALLS or self._is_out_of_time()
+        return (
+            not self.is_usable or not self.has_priority or self._calls >= _MAX_CALLS or self._has_used_up_cpu_budget()
+        )
 
-    def _is_out_of_time(self) -> bool:
+    def _has_used_up_cpu_budget(self) -> bool:
         # A worker has one thread, so it used less CPU than wall time. The reserve is enough for one more call.
         return self._busy_seconds > self._max_busy_seconds
 
@@ -289,7 +291,7 @@ class ConfinedWorker:
             self._end_conversation(ConversationEnd.EXHAUSTED)
         elif batch.is_complete():
             self._end_conversation(ConversationEnd.COMPLETE)
-        elif self._is_out_of_time():
+        elif self._has_used_up_cpu_budget():
             self._end_conversation(ConversationEnd.EXHAUSTED)
         elif calls := batch.encode_next(self._serial):
             self._send(calls)

@@ -61,7 +61,7 @@ class WorkerPool:
 
     async def run_batch(self, function: str, payloads: Sequence[Any], *, limits: CallLimits | None = None) -> list[Any]:
         """Run the function on each payload in one worker. The result of a failed payload is its error."""
-        module = self._read_module(function)
+        module = self._extract_module_name(function)
         batch = CallBatch(function, payloads, limits or self._limits)
         if batch.is_complete():
             return batch.answers
@@ -154,14 +154,14 @@ class WorkerPool:
                 if module not in server.loaded:
                     await server.load([module])
         needs = _build_needs(limits)
-        worker = self._find_idle(needs, server.loaded[module], tenant)
+        worker = self._take_idle_worker(needs, server.loaded[module], tenant)
         if worker is None:
             self._evict_idle(tenant)
             worker = await self._fork(server, needs)
         worker.tenant = tenant
         return worker
 
-    def _find_idle(self, needs: WorkerNeeds, generation: int, tenant: str) -> ConfinedWorker | None:
+    def _take_idle_worker(self, needs: WorkerNeeds, generation: int, tenant: str) -> ConfinedWorker | None:
         """Prefer the tenant's own worker; take one of another tenant only if no more can be forked."""
         candidates = [
             worker for idle_needs, worker in self._idle
@@ -261,7 +261,7 @@ class WorkerPool:
         if server is not None:
             server.abandon()
 
-    def _read_module(self, function: str) -> str:
+    def _extract_module_name(self, function: str) -> str:
         match = _FUNCTION_NAME.fullmatch(function)
         module = match[1] if match else ""
         if not module.startswith("argosy.") and module not in self._preload:

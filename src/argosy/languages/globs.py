@@ -97,7 +97,7 @@ class _GlobCompiler:
             elif character == "?":
                 yield "."
             elif character == "[":
-                text, position = self._read_set(position)
+                text, position = self._read_character_set(position)
                 yield text
             elif character == "\\":
                 if position == len(self.glob):
@@ -107,7 +107,7 @@ class _GlobCompiler:
             else:
                 yield character if character in _BRACE_CHARACTERS else re.escape(character)
 
-    def _read_set(self, start: int) -> tuple[str, int]:
+    def _read_character_set(self, start: int) -> tuple[str, int]:
         end = start + (self.glob[start : start + 1] == self.negation)
         characters: list[str] = []
         while self.glob[end : end + 1] not in ("]", "") or not characters:

@@ -174,12 +174,12 @@ def _is_common_syntax(pattern: str) -> bool:
 
 def _compile(pattern: str) -> Any:
     """Compile with RE2; raise ValueError with Go's message if the pattern is invalid."""
-    small = _compile_small(pattern)
-    return _compile_large(pattern) if small is None else small
+    small = _compile_with_small_memory(pattern)
+    return _compile_with_large_memory(pattern) if small is None else small
 
 
 @lru_cache(maxsize=256)
-def _compile_small(pattern: str) -> Any:
+def _compile_with_small_memory(pattern: str) -> Any:
     """Compile with little memory, enough for most patterns; return None if the program does not fit."""
     if reason := _find_error_unknown_to_re2(pattern):
         raise ValueError(reason)
@@ -187,7 +187,7 @@ def _compile_small(pattern: str) -> Any:
 
 
 @lru_cache(maxsize=4)
-def _compile_large(pattern: str) -> Any:
+def _compile_with_large_memory(pattern: str) -> Any:
     compiled = _compile_within(pattern, _LARGE_PROGRAM_BYTES)
     if compiled is None:
         raise ValueError("error parsing regexp: expression too large")

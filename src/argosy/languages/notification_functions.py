@@ -17,7 +17,7 @@ from argosy.languages import go_time
 _SCP_URL: Final = re.compile(r"(?:[\w.-]+@)?([\w.-]+):(?!//)(.+)")
 
 
-def build_namespaces(now: datetime, commits: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def build_function_namespaces(now: datetime, commits: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """argo: the same names and functions."""
 
     def get_commit(revision: Any) -> Any:

@@ -48,7 +48,7 @@ class Held(Generic[Thing]):
     async def _open(self) -> Thing:
         self._done = asyncio.Event()
         opened: asyncio.Future[Thing] = asyncio.get_running_loop().create_future()
-        self._life = asyncio.create_task(self._live(opened))
+        self._life = asyncio.create_task(self._hold_open(opened))
         self._life.add_done_callback(lambda _: opened.done() or opened.cancel())
         with contextlib.suppress(asyncio.CancelledError):
             await opened
@@ -56,7 +56,7 @@ class Held(Generic[Thing]):
             await self._life  # raises the error that prevented opening
         return opened.result()
 
-    async def _live(self, opened: asyncio.Future[Thing]) -> None:
+    async def _hold_open(self, opened: asyncio.Future[Thing]) -> None:
         async with self._context as value:
             opened.set_result(value)
             await self._done.wait()

@@ -36,8 +36,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if _is_collecting(config) and config.args_source is pytest.Config.ArgsSource.TESTPATHS:
-        config.args.append(str(_root(config)))  # testpaths lists Python tests; the Applications are elsewhere
+    if _has_argosy_option(config) and config.args_source is pytest.Config.ArgsSource.TESTPATHS:
+        config.args.append(
+            str(_resolve_repo_root(config))
+        )  # testpaths lists Python tests; the Applications are elsewhere
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -47,11 +49,11 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    if not file_path.name.endswith(COLLECTED) or not _is_collecting(parent.config):
+    if not file_path.name.endswith(COLLECTED) or not _has_argosy_option(parent.config):
         return None
-    from argosy.testing.pytest_items import file_of
+    from argosy.testing.pytest_items import build_file_collector
 
-    return file_of(file_path, parent, _shop(parent.config))
+    return build_file_collector(file_path, parent, _get_workshop(parent.config))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -60,9 +62,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     if any(APP in str(mark.args[0]) for mark in metafunc.definition.iter_markers("parametrize") if mark.args):
         return
-    names = _shop(metafunc.config).repo.applications
+    names = _get_workshop(metafunc.config).repo.applications
     if not names:
-        message = f"there is no Application below {_root(metafunc.config)}; set argosy_path, or give --argosy-path"
+        root = _resolve_repo_root(metafunc.config)
+        message = f"there is no Application below {root}; set argosy_path, or give --argosy-path"
         raise pytest.UsageError(message)
     metafunc.parametrize(APP, names)
 
@@ -70,7 +73,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture(scope="session")
 def argosy_repo(pytestconfig: pytest.Config) -> Repo:
     """The GitOps repository: its Applications, their manifests, the findings of `argosy check`."""
-    return _shop(pytestconfig).repo
+    return _get_workshop(pytestconfig).repo
 
 
 @pytest.fixture(scope="session")
@@ -82,31 +85,31 @@ def rendered(argosy_repo: Repo) -> Callable[[str], Manifests]:
 @pytest.fixture
 def sandbox(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """A sandbox for this test, with simulated Pods, models and Routes; it can sync Applications."""
-    test_sandbox = _shop(pytestconfig).sandbox(tmp_path_factory.mktemp("argosy"))
+    test_sandbox = _get_workshop(pytestconfig).sandbox(tmp_path_factory.mktemp("argosy"))
     try:
         yield test_sandbox
     finally:
         test_sandbox.close()
 
 
-def _is_collecting(config: pytest.Config) -> bool:
+def _has_argosy_option(config: pytest.Config) -> bool:
     return bool(config.getoption("--argosy") or config.getoption("--argosy-sync"))
 
 
-def _root(config: pytest.Config) -> Path:
+def _resolve_repo_root(config: pytest.Config) -> Path:
     option = config.getoption("--argosy-path")
     if option:
         return Path(config.invocation_params.dir, str(option)).resolve()
     return Path(config.rootpath, str(config.getini("argosy_path"))).resolve()
 
 
-def _shop(config: pytest.Config) -> Workshop:
+def _get_workshop(config: pytest.Config) -> Workshop:
     if SHOP not in config.stash:
         from argosy.errors import UserError
         from argosy.testing.session_resources import Workshop
 
         try:
-            config.stash[SHOP] = Workshop(_root(config), str(config.getini("argosy_addons")))
+            config.stash[SHOP] = Workshop(_resolve_repo_root(config), str(config.getini("argosy_addons")))
         except UserError as error:
             raise pytest.UsageError(str(error)) from None
     return config.stash[SHOP]

@@ -23,12 +23,14 @@ SCHEMAS: Final = "AGY15"  # prefix of the rules about unknown fields
 RENDER: Final = ("AGY101", "AGY102")  # reported by the `render` item
 
 
-def file_of(path: Path, parent: pytest.Collector, shop: Workshop) -> pytest.Collector | None:
+def build_file_collector(path: Path, parent: pytest.Collector, shop: Workshop) -> pytest.Collector | None:
     if not path.is_relative_to(shop.repo.root):
         return None
-    names = [name for name in shop.repo.applications if _file(shop.repo, name) == path]
+    names = [name for name in shop.repo.applications if _find_app_file(shop.repo, name) == path]
     other_findings = [
-        finding for finding in _failing(shop.repo) if _path(finding) == path and not _owners(shop.repo, finding)
+        finding
+        for finding in _list_failing_findings(shop.repo)
+        if _path(finding) == path and not _list_owning_apps(shop.repo, finding)
     ]
     if not names and not other_findings:
         return None
@@ -48,7 +50,7 @@ class GitOpsFile(pytest.File):
             node.shop = self.shop
             yield node
         if self.rest:
-            yield _item(self, "policy", lambda: _raise([format_finding(finding) for finding in self.rest]))
+            yield _item(self, "policy", lambda: _raise_if_any([format_finding(finding) for finding in self.rest]))
 
 
 class ApplicationNode(pytest.Collector):
@@ -57,13 +59,13 @@ class ApplicationNode(pytest.Collector):
     def collect(self) -> Iterator[pytest.Item]:
         repo = self.shop.repo
         yield _item(self, "render", lambda: repo.render(self.name))
-        yield _item(self, "schema", lambda: self._judge(is_schema=True))
-        yield _item(self, "policy", lambda: self._judge(is_schema=False))
+        yield _item(self, "schema", lambda: self._check_findings(is_schema=True))
+        yield _item(self, "policy", lambda: self._check_findings(is_schema=False))
         if self.config.getoption("--argosy-sync"):
             yield _item(self, "sync", self._sync)
 
-    def _judge(self, *, is_schema: bool) -> None:
-        _raise(self._findings(is_schema=is_schema))
+    def _check_findings(self, *, is_schema: bool) -> None:
+        _raise_if_any(self._findings(is_schema=is_schema))
         try:
             self.shop.repo.render(self.name)
         except ArgosyError:
@@ -73,7 +75,7 @@ class ApplicationNode(pytest.Collector):
         repo = self.shop.repo
         return [
             format_finding(finding)
-            for finding in _failing(repo)
+            for finding in _list_failing_findings(repo)
             if finding.rule.id.startswith(SCHEMAS) is is_schema
             and finding.rule.id not in RENDER
             and repo.is_about(finding, self.name)
@@ -114,21 +116,21 @@ def _item(parent: pytest.Collector, name: str, act: Callable[[], object]) -> Git
     return item
 
 
-def _raise(lines: list[str]) -> None:
+def _raise_if_any(lines: list[str]) -> None:
     if lines:
         raise Unsound("\n".join(lines))
 
 
-def _failing(repo: Repo) -> list[Finding]:
+def _list_failing_findings(repo: Repo) -> list[Finding]:
     min_weight = Severity.WARNING.weight
     return [finding for finding in repo.checked.findings if finding.severity.weight >= min_weight]
 
 
-def _owners(repo: Repo, finding: Finding) -> list[str]:
+def _list_owning_apps(repo: Repo, finding: Finding) -> list[str]:
     return [name for name in repo.applications if repo.is_about(finding, name)]
 
 
-def _file(repo: Repo, name: str) -> Path | None:
+def _find_app_file(repo: Repo, name: str) -> Path | None:
     written = repo.rendering(name).declaration
     return Path(os.path.realpath(written.find_location().file)) if written else None
 

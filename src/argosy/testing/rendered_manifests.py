@@ -28,7 +28,7 @@ class Manifests(Sequence[Manifest]):
     def __getitem__(self, index: slice) -> Manifests: ...
     def __getitem__(self, index: int | slice) -> Manifest | Manifests:
         if isinstance(index, slice):
-            return self._among(self._items[index])
+            return self._with_items(self._items[index])
         return self._items[index].manifest
 
     def __len__(self) -> int:
@@ -47,21 +47,21 @@ class Manifests(Sequence[Manifest]):
 
     def of(self, kind: str) -> Manifests:
         """The manifests of one kind; may be empty."""
-        return self._among([item for item in self._items if _is(item, kind)])
+        return self._with_items([item for item in self._items if _is_of_kind(item, kind)])
 
     def one(self, kind: str, name: str = "") -> Manifest:
         """The only manifest of this kind, or of this kind and name."""
         __tracebackhide__ = True
-        return self._one(kind, name).manifest
+        return self._find_only_item(kind, name).manifest
 
     def place(self, kind: str, name: str, *path: str | int) -> str:
         """`FILE:LINE` where a field is set: in the base, an overlay or a patch."""
         __tracebackhide__ = True
-        return str(self._one(kind, name).find_location(*path))
+        return str(self._find_only_item(kind, name).find_location(*path))
 
-    def _one(self, kind: str, name: str) -> ManifestWithLocations:
+    def _find_only_item(self, kind: str, name: str) -> ManifestWithLocations:
         __tracebackhide__ = True
-        matches = [item for item in self._items if _is(item, kind) and name in ("", item.key.name)]
+        matches = [item for item in self._items if _is_of_kind(item, kind) and name in ("", item.key.name)]
         if len(matches) == 1:
             return matches[0]
         requested = f"{kind}/{name}" if name else kind
@@ -76,10 +76,10 @@ class Manifests(Sequence[Manifest]):
         )
         raise AssertionError(f"{self.source}: there is no {requested}; {hint}")
 
-    def _among(self, items: Sequence[ManifestWithLocations]) -> Manifests:
+    def _with_items(self, items: Sequence[ManifestWithLocations]) -> Manifests:
         return Manifests(items, source=self.source, namespace=self.namespace)
 
 
-def _is(item: ManifestWithLocations, kind: str) -> bool:
+def _is_of_kind(item: ManifestWithLocations, kind: str) -> bool:
     name, _, group = kind.partition(".")
     return item.key.kind.lower() == name.lower() and group in ("", item.key.group)

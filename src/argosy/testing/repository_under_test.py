@@ -62,7 +62,7 @@ class Repo:
         __tracebackhide__ = True
         if what in self._named or not (self.root / what).is_dir():
             rendering = self.rendering(what)
-            _raise(rendering.failure, what)
+            _raise_if_failed(rendering.failure, what)
             return Manifests(rendering.items, source=what, namespace=rendering.namespace)
         folder = os.path.realpath(self.root / what)
         top = find_top_folder(folder, [str(self.root)])
@@ -71,7 +71,7 @@ class Repo:
         built = self._builder.render_sources(
             top, app, [read_source({"path": inner})], FileLocation(relative_path(folder))
         )
-        _raise(built.fault, what)
+        _raise_if_failed(built.fault, what)
         return Manifests(built.items, source=what)
 
     def findings(self, at_least: str = "warning", *, application: str = "") -> list[str]:
@@ -139,7 +139,7 @@ def format_finding(finding: Finding) -> str:
     return f"{violation.location}: {finding.rule.id} {finding.severity}: {violation.message}; {violation.fix}"
 
 
-def _raise(fault: RenderFailure | None, what: str) -> None:
+def _raise_if_failed(fault: RenderFailure | None, what: str) -> None:
     __tracebackhide__ = True
     if fault is not None:
         raise UserError(f"does not render: {fault.location}: {fault.message}; {fault.fix}", where=what)

@@ -40,7 +40,7 @@ def build_reader(request: RequestContext) -> ApplicationReader:
     app = request.subject
     if isinstance(app, Application):
         reader = _build_remote_reader(request, reader, app)
-    return reader.acting_for(request.caller.display_name)
+    return reader.recording_events_as(request.caller.display_name)
 
 
 def build_impersonating_reader(request: RequestContext, app: Application) -> ApplicationReader:

@@ -56,7 +56,7 @@ class EventCache:
     async def list_all(self) -> EventListing:
         return await self._get_events("")
 
-    async def list_namespaces(self, namespaces: Iterable[str], *, is_fresh: bool = False) -> EventListing:
+    async def list_namespace_events(self, namespaces: Iterable[str], *, is_fresh: bool = False) -> EventListing:
         """List Events of namespaces; "" means cluster-scoped objects. `is_fresh` bypasses the cache (page load)."""
         requested = sorted({namespace or CLUSTER_SCOPED_EVENTS_NAMESPACE for namespace in namespaces})
         listings = await asyncio.gather(*(self._get_events(namespace, is_fresh=is_fresh) for namespace in requested))
@@ -73,10 +73,10 @@ class EventCache:
         async with entry.lock:
             if requested_at - entry.listed_at >= (0 if is_fresh else entry.cache_seconds):
                 entry.listed_at = time()
-                await self._list_events(namespace, entry)
+                await self._refresh_events(namespace, entry)
         return EventListing(entry.events, entry.error)
 
-    async def _list_events(self, namespace: str, entry: NamespaceEvents) -> None:
+    async def _refresh_events(self, namespace: str, entry: NamespaceEvents) -> None:
         try:
             async with asyncio.timeout(LIST_TIMEOUT_SECONDS):
                 entry.events = list((await self._cluster.list(EVENT, namespace=namespace)).items)

@@ -39,7 +39,7 @@ async def resolve_notebook_job(request: RequestContext) -> ResolvedObject | None
     return _resolve_object(request, NOTEBOOK_JOB)
 
 
-async def resolve_all_applications(request: RequestContext) -> ResolvedObject | None:
+async def resolve_whole_installation(request: RequestContext) -> ResolvedObject | None:
     """Resolve a route that is about the whole installation."""
     return ResolvedObject(None, ALL_APPLICATIONS)
 
@@ -47,10 +47,10 @@ async def resolve_all_applications(request: RequestContext) -> ResolvedObject | 
 def _resolve_object(request: RequestContext, kind: GroupKind) -> ResolvedObject | None:
     key = ResourceKey(*kind, request.path_parameters["ns"], request.path_parameters["name"])
     manifest = request.cluster_view.cache.get(key)
-    return None if manifest is None else ResolvedObject(manifest, get_rbac_object(request, manifest))
+    return None if manifest is None else ResolvedObject(manifest, get_owner_rbac_object(request, manifest))
 
 
-def get_rbac_object(request: RequestContext, manifest: Manifest) -> str:
+def get_owner_rbac_object(request: RequestContext, manifest: Manifest) -> str:
     """Return the RBAC object name of the owning Application."""
     app = find_owning_application(request, manifest)
     if app is None:
@@ -132,4 +132,4 @@ def can_see_all_applications(request: RequestContext, visible_count: int) -> boo
 
 
 def _can_see(request: RequestContext, manifest: Manifest) -> bool:
-    return request.is_allowed("applications", "get", get_rbac_object(request, manifest))
+    return request.is_allowed("applications", "get", get_owner_rbac_object(request, manifest))

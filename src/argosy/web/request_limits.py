@@ -116,7 +116,7 @@ class ConcurrencyLimits:
         ):
             yield
 
-    def check_stream(self, caller: str) -> None:
+    def check_stream_limit(self, caller: str) -> None:
         if self.streams >= MAX_STREAMS or self._streams_by_caller[caller] >= MAX_STREAMS_PER_CALLER:
             raise RequestLimitExceeded(429, "too many open streams; close some first")
 

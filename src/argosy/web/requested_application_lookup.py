@@ -63,7 +63,7 @@ def build_resolved_application(request: RequestContext, manifest: Manifest) -> R
     return ResolvedObject(None, rbac_object, build_subject=lambda: _read_application(manifest))
 
 
-def find_readable_application(manifest: Manifest) -> Application | None:
+def read_application_or_none(manifest: Manifest) -> Application | None:
     """Parse an Application; None if it is invalid (its own page shows the error)."""
     try:
         return _read_application(manifest)

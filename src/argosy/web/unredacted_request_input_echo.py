@@ -106,7 +106,7 @@ def _replace_secrets(
 
         def replace_match(match: re.Match[str]) -> str:
             replacement = _encode_like(match[0], stand_in)
-            spellings.extend(_list_encodings(replacement, match[0]))
+            spellings.extend(_list_decoded_replacements(replacement, match[0]))
             return replacement
 
         return _compile_spellings(stand_in.sent, padding_length).sub(replace_match, text)
@@ -269,7 +269,7 @@ def _encode_like(spelling: str, stand_in: TextReplacement) -> str:
     return encoded
 
 
-def _list_encodings(placeholder: str, sent: str) -> Iterator[TextReplacement]:
+def _list_decoded_replacements(placeholder: str, sent: str) -> Iterator[TextReplacement]:
     """Yield both texts as they are, and with each level of encoding removed."""
     for _ in range(MAX_ENCODINGS):
         if "%" not in sent or placeholder == sent:

@@ -63,7 +63,7 @@ run(("sleep", "1000"), folder=Path("/usr/share"), limits=ProgramLimits(wall={HAN
 
 @pytest.fixture(autouse=True)
 def parent() -> Path:
-    path = cgroup.find_parent()
+    path = cgroup.find_delegated_parent()
     if not path:
         pytest.skip("no cgroup (version 2, with memory and pids) is delegated to this process")
     return Path(path)
@@ -167,13 +167,13 @@ def test_next_run_removes_the_cgroup_of_a_killed_launcher(parent):
     os.kill(int(path.name.split("-")[2]), signal.SIGKILL)
     process.wait()
     run(("true",), folder=FOLDER, limits=ProgramLimits(wall=HANG_SECONDS))
-    wait_until(lambda: cgroup.find_parent() and runs(parent) == [])
+    wait_until(lambda: cgroup.find_delegated_parent() and runs(parent) == [])
 
 
 def test_argosy_in_another_pid_namespace_does_not_stop_a_running_program(parent):
     """The launcher's process id means nothing in another PID namespace."""
     process, path = start_sleeper(parent)
-    starts = "from argosy.isolation import cgroup; print(cgroup.find_parent())"
+    starts = "from argosy.isolation import cgroup; print(cgroup.find_delegated_parent())"
     if os.geteuid() == 0:
         apart = ["unshare", "--pid", "--fork", "--mount-proc"]
     else:

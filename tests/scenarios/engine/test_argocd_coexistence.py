@@ -233,8 +233,8 @@ async def test_argo_cd_deployment_of_an_operator_is_detected_in_its_own_namespac
     )
     await until_engines(room, runs=True)
     expected = ("Deployment openshift-gitops/argocd-application-controller",)
-    assert room.engine.argocd_detection.engines.list_watching("openshift-gitops") == expected
-    assert not room.engine.argocd_detection.engines.list_watching(CONTROL)
+    assert room.engine.argocd_detection.engines.list_watching_controllers("openshift-gitops") == expected
+    assert not room.engine.argocd_detection.engines.list_watching_controllers(CONTROL)
 
 
 async def test_argo_cd_watching_other_namespaces_does_not_stop_delivery(
@@ -285,12 +285,12 @@ async def test_argo_cd_widening_its_scope_causes_a_warning(room: Room, caplog: p
     await room.cluster.patch(key, {"data": None})
     await scale(room.cluster, 2, "other")
     await until_leaving(room)
-    assert room.engine.argocd_detection.engines.list_watching(CONTROL)
+    assert room.engine.argocd_detection.engines.list_watching_controllers(CONTROL)
     room.clock.leap(REMOVAL_GRACE_SECONDS)
     async with asyncio.timeout(HANG_SECONDS):
-        while room.engine.argocd_detection.engines.list_watching(CONTROL):
+        while room.engine.argocd_detection.engines.list_watching_controllers(CONTROL):
             await asyncio.sleep(0.01)
-    assert room.engine.argocd_detection.engines.list_watching("other")
+    assert room.engine.argocd_detection.engines.list_watching_controllers("other")
 
 
 async def until_waited_for(caplog: pytest.LogCaptureFixture) -> None:

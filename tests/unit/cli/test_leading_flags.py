@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli.cluster_flags import add_target_flags_to_printed_commands, remember_target
+from argosy.cli.cluster_flags import add_target_flags_to_printed_commands, remember_target_flags
 from argosy.cli.error_messages import print_failure
 from argosy.cli.leading_flags import (
     CLUSTER_FLAGS,
@@ -215,19 +215,19 @@ def test_flag_after_an_argocd_command_overrides_the_leading_flag() -> None:
 )
 def test_printed_command_contains_the_selected_target_flags(line: str, hint: str, printed: str) -> None:
     try:
-        remember_target(chosen(line))
+        remember_target_flags(chosen(line))
         assert add_target_flags_to_printed_commands(hint) == printed
     finally:
-        remember_target(argparse.Namespace())
+        remember_target_flags(argparse.Namespace())
 
 
 def test_failure_hint_contains_the_given_data_dir(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     try:
-        remember_target(chosen(f"app list --data-dir {tmp_path}"))
+        remember_target_flags(chosen(f"app list --data-dir {tmp_path}"))
         print_failure("app get failed", "it is not there", "see which there are: argosy app list -A")
         assert capsys.readouterr().err.endswith(f"argosy --data-dir {tmp_path} app list -A\n")
     finally:
-        remember_target(argparse.Namespace())
+        remember_target_flags(argparse.Namespace())
 
 
 def test_target_of_the_previous_command_is_not_remembered(capsys: pytest.CaptureFixture[str]) -> None:

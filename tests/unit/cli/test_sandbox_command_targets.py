@@ -50,7 +50,7 @@ def acted_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
         folders.append(folder.root)
         return ""
 
-    monkeypatch.setattr("argosy.features.local.sandbox_manifest_apply.load_manifests", note)
+    monkeypatch.setattr("argosy.features.local.sandbox_manifest_apply.apply_manifest_files", note)
     monkeypatch.setattr("argosy.features.local.sandbox_user_creation.add_user", note)
     return folders
 

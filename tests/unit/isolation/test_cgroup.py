@@ -59,7 +59,7 @@ def find(own: Path, *, kind: str = "cgroup2", root: str = "/") -> str:
     mounts.write_text(f"30 23 0:26 {root} {mounted} rw,nosuid shared:4 - {kind} cgroup2 rw\n")
     inside = "/" + str(own.relative_to(mounted))
     membership.write_text(f"1:name=systemd:/\n0::{'' if root == '/' else root}{inside}\n")
-    return cgroup.find_parent(str(mounts), str(membership))
+    return cgroup.find_delegated_parent(str(mounts), str(membership))
 
 
 def make(own: Path, scratch: int = 0) -> str:
@@ -83,17 +83,17 @@ def test_no_cgroup_is_found_if_the_own_one_is_not_mounted(own, root):
     mounts, membership = own.parents[1] / "mountinfo", own.parents[1] / "membership"
     mounts.write_text(f"30 23 0:26 {root} {own} rw,nosuid shared:4 - cgroup2 cgroup2 rw\n")
     membership.write_text("0::/\n")
-    assert cgroup.find_parent(str(mounts), str(membership)) == ""
+    assert cgroup.find_delegated_parent(str(mounts), str(membership)) == ""
     mount = f"31 23 0:26 / {own} rw,nosuid shared:4 - cgroup2 cgroup2 rw\n"
     mounts.write_text(mounts.read_text().replace(str(own), "/elsewhere") + mount)
-    assert cgroup.find_parent(str(mounts), str(membership)) == str(own)
+    assert cgroup.find_delegated_parent(str(mounts), str(membership)) == str(own)
 
 
 def test_no_cgroup_is_found_above_the_own_namespace(own):
     mounts, membership = own.parents[1] / "mountinfo", own.parents[1] / "membership"
     mounts.write_text(f"30 23 0:26 / {own / 'x'} rw,nosuid shared:4 - cgroup2 cgroup2 rw\n")
     membership.write_text("0::/..\n")
-    assert cgroup.find_parent(str(mounts), str(membership)) == ""
+    assert cgroup.find_delegated_parent(str(mounts), str(membership)) == ""
 
 
 def test_no_cgroup_is_found_without_cgroup_v2(own):

@@ -41,14 +41,14 @@ async def test_events_are_listed_once_and_kept_while_the_cluster_is_down(monkeyp
         for name, namespace in (("one", "ml"), ("two", "default")):
             await cluster.create(an_event(name, namespace))
         events = event_cache.EventCache(cluster)
-        listings = await asyncio.gather(*(events.list_namespaces(["ml", ""]) for _ in range(5)))
+        listings = await asyncio.gather(*(events.list_namespace_events(["ml", ""]) for _ in range(5)))
         assert {event["message"] for event in listings[0].events} == {"one", "two"} and cluster.list_count == 2
         assert len((await events.list_all()).events) == 2
         cluster.is_away = True
         monkeypatch.setattr(event_cache, "MIN_CACHE_SECONDS", 0.0)
         monkeypatch.setattr(event_cache, "CACHE_SECONDS_PER_THOUSAND_EVENTS", 0.0)
-        old = await events.list_namespaces(["ml"])
+        old = await events.list_namespace_events(["ml"])
         assert len(old.events) == 1 and "nobody answers" in old.error and "showing those read at" in old.error
-        assert "showing none" in (await events.list_namespaces(["other"])).error
+        assert "showing none" in (await events.list_namespace_events(["other"])).error
         cluster.is_away = False
-        assert (await events.list_namespaces(["ml"])).error == ""
+        assert (await events.list_namespace_events(["ml"])).error == ""

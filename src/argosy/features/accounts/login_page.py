@@ -40,20 +40,20 @@ async def render_login_page(request: RequestContext) -> WebResponse:
     accounts = identities.state.accounts.values()
     values = {
         "title": "Sign in",
-        "next": "" if redirect_path == HOME_PATH else mask_text(redirect_path),
+        "next": "" if redirect_path == HOME_PATH else encode_with_random_pad(redirect_path),
         "fault": LOGIN_FAULTS.get(request.query.get_text("error"), ""),
         "provider": identities.sso_login.provider_name,
         "is_provider_unusable": bool(identities.state.provider_error),
-        "provider_page": f"/auth/login?next={mask_text(redirect_path)}",
+        "provider_page": f"/auth/login?next={encode_with_random_pad(redirect_path)}",
         "has_passwords": any(account.has_capability("login") and account.password_hash for account in accounts),
         "is_loopback": request.options.is_loopback,
     }
     return PageResponse("accounts/login.html", values)
 
 
-async def log_in(request: RequestContext) -> WebResponse:
+async def log_in_with_password(request: RequestContext) -> WebResponse:
     form = await request.read_form()
-    redirect_path = safe_redirect_path(unmask_text(form.get_text("next")))
+    redirect_path = safe_redirect_path(decode_with_random_pad(form.get_text("next")))
     identities, name = request.authenticator, form.get_text("username")
     try:
         token = await identities.login(name, form.get_text("password"), is_browser=True, peer=request.peer)
@@ -64,9 +64,9 @@ async def log_in(request: RequestContext) -> WebResponse:
     return RedirectResponse(redirect_path, headers=(_build_session_cookie(request, token),))
 
 
-async def log_in_with_code(request: RequestContext) -> WebResponse:
+async def log_in_with_one_time_code(request: RequestContext) -> WebResponse:
     try:
-        token = await request.authenticator.login_with_code(request.query.get_text("code"))
+        token = await request.authenticator.login_with_one_time_code(request.query.get_text("code"))
     except BadLogin:
         request.add_audit_entry("", 401)
         return RedirectResponse(HOME_PATH) if request.caller.id else _redirect_to_login("code", HOME_PATH)
@@ -76,7 +76,7 @@ async def log_in_with_code(request: RequestContext) -> WebResponse:
 async def redirect_to_provider(request: RequestContext) -> WebResponse:
     """Redirect to the identity provider. argo: `return_url` is the requested page."""
     redirect_path = safe_redirect_path(
-        unmask_text(request.query.get_text("next")) or request.query.get_text("return_url")
+        decode_with_random_pad(request.query.get_text("next")) or request.query.get_text("return_url")
     )
     identities, is_tls = request.authenticator, request.options.is_tls
     try:
@@ -121,7 +121,7 @@ def safe_redirect_path(path: str) -> str:
     return HOME_PATH if path == "/" or path.startswith(EXCLUDED_REDIRECT_PREFIXES) else path
 
 
-def mask_text(text: str) -> str:
+def encode_with_random_pad(text: str) -> str:
     """Mask untrusted text with a random pad: if it were echoed as is, redaction would replace a correct guess of a
     secret and so confirm it."""
     raw = text.encode()
@@ -129,7 +129,7 @@ def mask_text(text: str) -> str:
     return base64.urlsafe_b64encode(pad + bytes(map(xor, pad, raw))).decode().rstrip("=")
 
 
-def unmask_text(text: str) -> str:
+def decode_with_random_pad(text: str) -> str:
     """Unmask text from `mask_text`; a plain path is returned as is."""
     if not text or text.startswith("/"):
         return text
@@ -186,8 +186,15 @@ ROUTES = (
         "OIDC callback from the identity provider.",
     ),
     Route("GET", "/auth/login", Public(PUBLIC_REASON), redirect_to_provider, "Redirect to the identity provider."),
-    Route("GET", "/enter", Public(PUBLIC_REASON), log_in_with_code, "Log in with a one-time code."),
+    Route("GET", "/enter", Public(PUBLIC_REASON), log_in_with_one_time_code, "Log in with a one-time code."),
     Route("GET", "/login", Public(PUBLIC_REASON), render_login_page, "Login page."),
-    Route("POST", "/login", Public(PUBLIC_REASON), log_in, "Log in with a password.", max_body_bytes=MAX_FORM_BYTES),
+    Route(
+        "POST",
+        "/login",
+        Public(PUBLIC_REASON),
+        log_in_with_password,
+        "Log in with a password.",
+        max_body_bytes=MAX_FORM_BYTES,
+    ),
     Route("POST", "/logout", SignedIn(), log_out, "Log out."),
 )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from argosy.features.promote.environments_board import HistoryEvent
-from argosy.gitops.status.rollback_detection import find_restored_ids
+from argosy.gitops.status.rollback_detection import find_restored_id_per_entry
 from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
 from argosy.kube.objects import Manifest
 
@@ -97,7 +97,7 @@ def iterate_sync_entries(apps: Iterable[Manifest]) -> Iterator[ActivityEntry]:
         namespace, name = str(app["metadata"].get("namespace") or ""), str(app["metadata"]["name"])
         status, url = as_mapping(app.get("status")), f"/apps/{namespace}/{name}"
         history = as_mappings(status.get("history"))
-        for deployed, rolled_back_to in zip(history, find_restored_ids(history), strict=True):
+        for deployed, rolled_back_to in zip(history, find_restored_id_per_entry(history), strict=True):
             title = "Synced" if rolled_back_to is None else "Rolled back"
             text = (
                 f"{f'to deployment {rolled_back_to}, as ' if rolled_back_to is not None else ''}deployment "

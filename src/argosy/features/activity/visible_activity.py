@@ -24,7 +24,7 @@ from argosy.web.caller_application_service import build_reader
 from argosy.web.objects_of_visible_applications import can_see_all_applications, list_visible_applications
 from argosy.web.recent_audit_lines import AuditTrail
 from argosy.web.request import RequestContext
-from argosy.web.requested_application_lookup import find_readable_application, read_project_name
+from argosy.web.requested_application_lookup import read_application_or_none, read_project_name
 
 SETTINGS_CONFIG_MAPS: Final = (
     "argocd-cm",
@@ -98,7 +98,7 @@ async def _list_owned_objects(request: RequestContext, apps: list[Manifest]) -> 
         namespace, name = str(manifest["metadata"]["namespace"]), str(manifest["metadata"]["name"])
         page_path = f"/apps/{namespace}/{name}"
         owners["Application", namespace, name] = (name, page_path)
-        app, project = find_readable_application(manifest), rules.projects.get(read_project_name(manifest))
+        app, project = read_application_or_none(manifest), rules.projects.get(read_project_name(manifest))
         if app is None or project is None:
             continue
         allowed = build_permission_check(app, project, rules, kinds)

@@ -127,11 +127,13 @@ async def _align_applications(args: argparse.Namespace, files: WorkingTreeEdits 
             args.recreate, args.accept, uses_documented_rules=args.as_documented, siblings=all_applications
         )
         async with open_reader(service) as reader:
-            files = _check_working_tree(args, files, all_applications, reader.reconciler_settings.repositories.settings)
+            files = _drop_unrelated_working_tree(
+                args, files, all_applications, reader.reconciler_settings.repositories.settings
+            )
             return await align_applications(reader, selected, files, wishes, _ProgressPrinter(len(selected)))
 
 
-def _check_working_tree(
+def _drop_unrelated_working_tree(
     args: argparse.Namespace, files: WorkingTreeEdits | None, apps: Sequence[Application], settings: SourceSettings
 ) -> WorkingTreeEdits | None:
     """Use a working tree without --repo only if an Application reads its repository."""

@@ -13,7 +13,7 @@ from typing import Any
 from argosy.annotations import SYNC_OPTIONS
 from argosy.errors import ArgosyError, UserError
 from argosy.gitops.analysis.alignment.git_change_proposal_types import Proposal, ProposalKind
-from argosy.gitops.analysis.alignment.kustomize_selector_labels import build_selector_edits
+from argosy.gitops.analysis.alignment.kustomize_selector_labels import build_selector_exclusion_edits
 from argosy.gitops.analysis.alignment.observed_application import RECREATE_OPTIONS
 from argosy.gitops.analysis.alignment.proposed_application_edits import apply_edits, build_edits
 from argosy.gitops.application import Application, read_application
@@ -108,7 +108,7 @@ def edit_file(text: str, proposal: Proposal) -> str:
     if proposal.kind is ProposalKind.SELECTORS:
         kustomization = read_yaml(text, where=proposal.file)
         fields = kustomization if isinstance(kustomization, dict) else {}
-        edits = build_selector_edits(fields, proposal.labels, on_pods=proposal.on_pods)
+        edits = build_selector_exclusion_edits(fields, proposal.labels, on_pods=proposal.on_pods)
         return edited(text, edits, where=proposal.file) if edits else text
     if proposal.kind is ProposalKind.RECREATE:
         return _annotate_for_recreation(text, proposal)

@@ -161,7 +161,7 @@ async def _align_once(
         )
     known_keys = {app.key for app in apps}
     others = [item for item in options.siblings if item.key not in known_keys and not item.deletion_timestamp]
-    return Alignment((*aligned, *await _align_affected(reader, others, results, edits)), files)
+    return Alignment((*aligned, *await _prove_affected_applications(reader, others, results, edits)), files)
 
 
 def _collect_edits(results: Sequence[TrialResult], files: WorkingTreeEdits | None) -> dict[str, tuple[bytes, bytes]]:
@@ -174,7 +174,7 @@ def _collect_edits(results: Sequence[TrialResult], files: WorkingTreeEdits | Non
     }
 
 
-async def _align_affected(
+async def _prove_affected_applications(
     reader: ApplicationReader,
     others: Sequence[Application],
     results: Sequence[TrialResult],

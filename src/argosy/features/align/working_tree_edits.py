@@ -24,7 +24,7 @@ from argosy.gitops.source.repository_access_settings import SourceSettings
 from argosy.gitops.workspace.enclosing_repository_lookup import find_enclosing_repository
 from argosy.gitops.workspace.git_repository import GitRepository
 from argosy.gitops.workspace.manifest_files import YamlFile, load_manifest_files
-from argosy.gitops.workspace.render_request_parts import is_repository_url
+from argosy.gitops.workspace.render_request_parts import is_url_of_repository
 from argosy.kube.objects.yaml_edits import edited
 
 _NO_NEWLINE: Final = "\\ No newline at end of file\n"
@@ -64,7 +64,7 @@ class WorkingTreeEdits:
     def is_read_by(self, apps: Iterable[Application], settings: SourceSettings) -> bool:
         """True if it is the source repository of one of the Applications, by any URL or a configured replacement."""
         urls = {item.repo_url for app in apps for item in app.sources}
-        return any(is_repository_url(item, self.root) for url in urls for item in (url, _resolve_url(url, settings)))
+        return any(is_url_of_repository(item, self.root) for url in urls for item in (url, _resolve_url(url, settings)))
 
     @property
     def changed(self) -> dict[str, tuple[str, str]]:

@@ -31,7 +31,7 @@ async def find_application_in_manifest(request: RequestContext) -> ResolvedObjec
     return await resolve_application(_with_merged_query(request, metadata.get_text("namespace"), ""))
 
 
-def find_with_object_action(verb: str) -> Callable[[RequestContext], Awaitable[ResolvedObject | None]]:
+def build_object_action_resolver(verb: str) -> Callable[[RequestContext], Awaitable[ResolvedObject | None]]:
     """argo: Changing an object of an Application needs the action `update/<group>/<kind>/<namespace>/<name>`."""
 
     async def resolve(request: RequestContext) -> ResolvedObject | None:

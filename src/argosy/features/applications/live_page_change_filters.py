@@ -9,10 +9,10 @@ from __future__ import annotations
 from functools import lru_cache, partial
 from typing import Any
 
-from argosy.features.applications.diff.page import render_diff_parts
+from argosy.features.applications.diff.page import render_diff_head_parts
 from argosy.features.applications.events.page import render_events_parts
 from argosy.features.applications.list.page import ListCaches, render_list_parts
-from argosy.features.applications.objects.page import render_resource_parts
+from argosy.features.applications.objects.page import render_resource_status_parts
 from argosy.features.applications.page_parts.shared_page_values import render_head_parts
 from argosy.features.applications.rollback.page import render_history_parts
 from argosy.features.applications.sync.operation_page import render_operation_parts
@@ -30,7 +30,7 @@ from argosy.web.route import FilteredList, RequiresPermission
 LISTED_KINDS = ("Application", "AppProject")
 
 
-def is_any_change(before: Manifest | None, after: Manifest | None) -> bool:
+def matches_every_change(before: Manifest | None, after: Manifest | None) -> bool:
     return True
 
 
@@ -54,7 +54,7 @@ def affects_application(request: RequestContext, before: Manifest | None, after:
     if _kind(before, after) == "Application":
         return is_own_change(request, before, after)
     metadata = _metadata(before, after)
-    namespaces, cluster_scoped_keys = _object_scope(request.subject, _resource_version(request.subject))
+    namespaces, cluster_scoped_keys = _list_namespaces_and_keys(request.subject, _resource_version(request.subject))
     if namespace := metadata.get("namespace"):
         return namespace in namespaces
     return bool(cluster_scoped_keys) and key_of(after or before or {}) in cluster_scoped_keys
@@ -89,12 +89,12 @@ class _VersionedApplication:
 ObjectScope = tuple[frozenset[str], frozenset[ResourceKey]]  # namespaces; keys of cluster-scoped objects
 
 
-def _object_scope(app: Application, version: str) -> ObjectScope:
-    return _cached_object_scope(_VersionedApplication(app, version))
+def _list_namespaces_and_keys(app: Application, version: str) -> ObjectScope:
+    return _list_namespaces_and_keys_cached(_VersionedApplication(app, version))
 
 
 @lru_cache(maxsize=256)
-def _cached_object_scope(versioned: _VersionedApplication) -> ObjectScope:
+def _list_namespaces_and_keys_cached(versioned: _VersionedApplication) -> ObjectScope:
     app = versioned.app
     keys = [row.key for row in status_summary.list_rows(app)]
     namespaces = {key.namespace for key in keys} | {app.destination.namespace, app.namespace}
@@ -105,27 +105,27 @@ READ_PERMISSION = RequiresPermission("applications", "get", resolve_application)
 APPLICATION_PATH = "/apps/{ns}/{name}"
 
 
-def _live_with_objects(tab: str, parts: Fragments) -> LivePage:
-    return LivePage(f"{APPLICATION_PATH}{tab}", READ_PERMISSION, parts, is_any_change, affects_application)
+def _build_object_live_page(tab: str, parts: Fragments) -> LivePage:
+    return LivePage(f"{APPLICATION_PATH}{tab}", READ_PERMISSION, parts, matches_every_change, affects_application)
 
 
-def _live_with_application(tab: str, parts: Fragments) -> LivePage:
+def _build_application_live_page(tab: str, parts: Fragments) -> LivePage:
     return LivePage(f"{APPLICATION_PATH}{tab}", READ_PERMISSION, parts, is_application_change, is_own_change)
 
 
 def build_live_pages(list_caches: ListCaches) -> tuple[LivePage, ...]:
     return (
         LivePage("/apps", FilteredList("applications", "get"), partial(render_list_parts, list_caches), affects_list),
-        _live_with_objects("", render_tree_parts),
-        _live_with_objects("/tree", render_tree_parts),
-        _live_with_objects("/resources", render_resources_parts),
-        _live_with_objects("/operation", render_operation_parts),
-        _live_with_objects("/events", render_events_parts),
-        _live_with_objects("/r/{group}/{kind}/{rns}/{rname}", render_resource_parts),
-        _live_with_application("/diff", render_diff_parts),
-        _live_with_application("/history", render_history_parts),
-        _live_with_application("/logs", render_head_parts),
-        _live_with_application("/parameters", render_head_parts),
-        _live_with_application("/manifest", render_head_parts),
-        _live_with_application("/settings", render_head_parts),
+        _build_object_live_page("", render_tree_parts),
+        _build_object_live_page("/tree", render_tree_parts),
+        _build_object_live_page("/resources", render_resources_parts),
+        _build_object_live_page("/operation", render_operation_parts),
+        _build_object_live_page("/events", render_events_parts),
+        _build_object_live_page("/r/{group}/{kind}/{rns}/{rname}", render_resource_status_parts),
+        _build_application_live_page("/diff", render_diff_head_parts),
+        _build_application_live_page("/history", render_history_parts),
+        _build_application_live_page("/logs", render_head_parts),
+        _build_application_live_page("/parameters", render_head_parts),
+        _build_application_live_page("/manifest", render_head_parts),
+        _build_application_live_page("/settings", render_head_parts),
     )

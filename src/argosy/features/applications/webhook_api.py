@@ -136,11 +136,11 @@ def list_affected_applications(request: RequestContext, pushes: Iterable[Push]) 
     return [
         key_of(manifest)
         for manifest in request.cluster_view.cache.list(GroupKind(*APPLICATION))
-        if any(_may_change(url, ref, pushes_by_repository) for url, ref in _list_sources(manifest))
+        if any(_is_affected_by_pushes(url, ref, pushes_by_repository) for url, ref in _list_sources(manifest))
     ]
 
 
-def _may_change(url: str, ref: str, pushes_by_repository: dict[object, dict[Push, None]]) -> bool:
+def _is_affected_by_pushes(url: str, ref: str, pushes_by_repository: dict[object, dict[Push, None]]) -> bool:
     repository_pushes = pushes_by_repository.get(repository_identity(url), {})
     return len(repository_pushes) > MAX_REFS_PER_REPOSITORY or any(
         affects_source(push, url, ref) for push in repository_pushes

@@ -75,23 +75,26 @@ def _configured_server(file: str, context: str, *, is_read: bool) -> NamedServer
     return None if configured.is_core else NamedServer(configured.address, str(path))
 
 
-def check_server(args: argparse.Namespace, server: NamedServer) -> None:
+def check_server_of_cluster(args: argparse.Namespace, server: NamedServer) -> None:
     """Raise a UserError if the server does not belong to the cluster of this command."""
     import asyncio
 
-    asyncio.run(_check_server(args, server))
+    asyncio.run(_check_server_of_cluster(args, server))
 
 
-async def _check_server(args: argparse.Namespace, server: NamedServer) -> None:
+async def _check_server_of_cluster(args: argparse.Namespace, server: NamedServer) -> None:
     from argosy.cli.cluster_target import open_target
-    from argosy.features.serve.running_server_login_urls import list_server_urls
+    from argosy.features.serve.running_server_login_urls import list_web_urls_of_cluster
     from argosy.gitops.application_client.control_namespace import find_control_namespace
     from argosy.gitops.coexistence.argocd_server_addresses import is_same_address, list_server_addresses
 
     async with open_target(read_target_options(args)) as (cluster, target):
         connection = target.connection
         namespace = await find_control_namespace(cluster, [connection.namespace])
-        server_addresses = [*await list_server_addresses(cluster, namespace), *list_server_urls(connection.server)]
+        server_addresses = [
+            *await list_server_addresses(cluster, namespace),
+            *list_web_urls_of_cluster(connection.server),
+        ]
         addresses = (*server_addresses, connection.server)
         if server.address == connection.name or any(
             is_same_address(server.address, servers_text) for servers_text in addresses

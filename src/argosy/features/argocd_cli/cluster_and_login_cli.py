@@ -151,8 +151,8 @@ def run_context(args: argparse.Namespace) -> int:
 def run_login(args: argparse.Namespace) -> int:
     """Refuse a server of another installation, because later commands would not use it."""
     if args.command == "login" and args.asked and not args.is_direct:
-        from argosy.features.argocd_cli.argocd_server_flag_check import NamedServer, check_server
+        from argosy.features.argocd_cli.argocd_server_flag_check import NamedServer, check_server_of_cluster
 
-        check_server(args, NamedServer(args.asked[0]))
+        check_server_of_cluster(args, NamedServer(args.asked[0]))
     print_message(f"argosy: {NO_LOGIN_MESSAGE}")
     return 0

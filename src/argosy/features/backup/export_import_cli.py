@@ -98,11 +98,11 @@ def _build_scope(args: argparse.Namespace, app_service: ApplicationService) -> B
         args.namespace or app_service.control_namespace,
         has_secrets=args.secrets,
         has_all_settings=args.all_settings,
-        namespaces=_split_words(args.application_namespaces),
+        namespaces=_split_at_commas(args.application_namespaces),
     )
 
 
-def _split_words(text: str) -> tuple[str, ...]:
+def _split_at_commas(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
@@ -169,7 +169,7 @@ def run_import(args: argparse.Namespace) -> int:
             terminates_operations=args.stop_operation,
             overwrites_decisions=args.decisions,
             hold=hold,
-            skipped_labels=_split_words(args.skip_resources_with_labels),
+            skipped_labels=_split_at_commas(args.skip_resources_with_labels),
         )
         changes = await plan_import(app_service.cluster, read_import_file(content, args.source), options)
         return await _execute_plan(app_service, args, changes)

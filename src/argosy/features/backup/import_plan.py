@@ -263,7 +263,9 @@ def _find_foreign_owner(namespace: str, options: ImportOptions) -> str:
         ),
     )
     return (
-        f"managed by an Argo CD ({', '.join(owners)})" if (owners := foreign_engines.list_watching(namespace)) else ""
+        f"managed by an Argo CD ({', '.join(owners)})"
+        if (owners := foreign_engines.list_watching_controllers(namespace))
+        else ""
     )
 
 

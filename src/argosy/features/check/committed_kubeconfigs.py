@@ -62,7 +62,7 @@ def find_kubeconfigs(paths: Sequence[str], manifests: Sequence[YamlFile], tracke
         path for path in _iterate_candidates(paths, tracked, notes) if path not in manifest_paths
     )
     items = [
-        item for path in candidates if (file := _find_likely_kubeconfig(path)) and (item := file.find_kubeconfig())
+        item for path in candidates if (file := _read_likely_kubeconfig(path)) and (item := file.find_kubeconfig())
     ]
     return Kubeconfigs(tuple(items), tuple(notes))
 
@@ -112,7 +112,7 @@ def _list_tracked_files(root: str) -> list[str]:
         repository.close()
 
 
-def _find_likely_kubeconfig(path: str) -> YamlFile | None:
+def _read_likely_kubeconfig(path: str) -> YamlFile | None:
     """Return a text file that contains the fields of a kubeconfig; None for all others, so that few are parsed."""
     if os.path.islink(path) or not os.path.isfile(path) or os.path.getsize(path) > MAX_FILE_BYTES:
         return None

@@ -87,10 +87,10 @@ class FolderRenderer:
 
 
 def _build_fault(error: ArgosyError, root: str, place: FileLocation) -> RenderFailure:
-    from argosy.gitops.workspace.cli_error_hints import adapt_advice
+    from argosy.gitops.workspace.cli_error_hints import adapt_advice_to_cli
     from argosy.gitops.workspace.enclosing_repository_lookup import find_enclosing_repository
 
-    error = adapt_advice(error, in_git=find_enclosing_repository(root) is not None)
+    error = adapt_advice_to_cli(error, in_git=find_enclosing_repository(root) is not None)
     if isinstance(error, UserError):
         message, _, fix = error.message.partition("; ")
         file_path = os.path.join(root, error.where) if error.where else ""

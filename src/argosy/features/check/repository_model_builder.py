@@ -15,7 +15,7 @@ from typing import Final
 from argosy.errors import ArgosyError
 from argosy.features.check.committed_kubeconfigs import TrackedFiles, find_kubeconfigs
 from argosy.features.check.folder_renderer import FolderRenderer
-from argosy.features.check.script_notebook_yaml_lint import list_extra_violations
+from argosy.features.check.script_notebook_yaml_lint import list_other_linter_violations
 from argosy.gitops.analysis.repository_view import (
     ApplicationDeclaration,
     DeclaredEnvironment,
@@ -31,7 +31,7 @@ from argosy.gitops.render.tool_detection import CHART_FILE
 from argosy.gitops.workspace.enclosing_repository_lookup import load_remotes
 from argosy.gitops.workspace.kustomize_root_folder import find_root_with_bases
 from argosy.gitops.workspace.manifest_files import YamlFile, find_top_folder, load_manifest_files, relative_path
-from argosy.gitops.workspace.render_request_parts import is_repository_url
+from argosy.gitops.workspace.render_request_parts import is_url_of_repository
 from argosy.kube.objects import Manifest
 from argosy.kube.well_known_kinds import APPLICATION, CRD
 
@@ -60,7 +60,8 @@ class RepositoryScanner:
 
     def build_repository(self, declared_environments: Sequence[DeclaredEnvironment] = ()) -> RepositoryView:
         unnamed = [
-            self._render_unnamed(folder) for folder in (*self._list_root_kustomizations(), *self._list_given_charts())
+            self._render_without_application(folder)
+            for folder in (*self._list_root_kustomizations(), *self._list_given_charts())
         ]
         applications = list(self._iterate_applications(unnamed))
         rendered = list(self._iterate_renderings(applications))
@@ -69,7 +70,7 @@ class RepositoryScanner:
         loose = [item for file in self.files if file.path not in self._rendered_files for item in file.list_items()]
         if not renderings:
             renderings, loose = [RenderedSource(None, ".", tuple(loose))] if loose else [], []
-        self._note_charts({rendering.folder for rendering in renderings})
+        self._note_unrendered_charts({rendering.folder for rendering in renderings})
         tracked = TrackedFiles()
         kubeconfigs = find_kubeconfigs(self._paths, self.files, tracked)
         all_items = [*loose, *(item for rendering in renderings for item in rendering.items)]
@@ -88,7 +89,7 @@ class RepositoryScanner:
             ),
             kubeconfigs=kubeconfigs.items,
             is_tracked=tracked.is_tracked,
-            external_violations=list_extra_violations(self.files, self._paths, self._rendered_files),
+            external_violations=list_other_linter_violations(self.files, self._paths, self._rendered_files),
             has_path=self._has_file,
             notes=(*self._notes, *kubeconfigs.notes),
         )
@@ -107,8 +108,8 @@ class RepositoryScanner:
         }
         return [folder for folder, file in file_by_folder.items() if folder not in used and not _is_component(file)]
 
-    def _render_unnamed(self, folder: str) -> RenderedSource:
-        top = self._top_of(folder)
+    def _render_without_application(self, folder: str) -> RenderedSource:
+        top = self._find_top_folder(folder)
         root = find_root_with_bases(top, folder) if self._is_interactive else top
         inner = os.path.relpath(folder, root)
         app = Application(name=_build_release_name(os.path.basename(folder)))
@@ -134,7 +135,7 @@ class RepositoryScanner:
             self._add_note(f"{relative_path(folder)}: not rendered: a library chart creates no objects")
         return kind is not None and kind != "library"
 
-    def _note_charts(self, rendered: set[str]) -> None:
+    def _note_unrendered_charts(self, rendered: set[str]) -> None:
         """Charts that nothing rendered; a subchart belongs to its parent."""
         folders: list[str] = []
         for folder, kind in self._charts.items():
@@ -145,13 +146,13 @@ class RepositoryScanner:
         if len(folders) > _MAX_CHART_NOTES:
             self._add_note(
                 f"{', '.join(folders)}: no Application here uses these {len(folders)} charts, so they were not"
-                f" rendered; to check one with its own values: {_check_command(folders[0])}"
+                f" rendered; to check one with its own values: {_build_check_command(folders[0])}"
             )
             return
         for folder in folders:
             self._add_note(
                 f"{folder}: no Application here uses this chart, so it was not rendered; to check it with its"
-                f" own values: {_check_command(folder)}"
+                f" own values: {_build_check_command(folder)}"
             )
 
     def _is_values_file(self, file: YamlFile) -> bool:
@@ -191,7 +192,7 @@ class RepositoryScanner:
     def _iterate_renderings(self, applications: list[tuple[ApplicationDeclaration, str]]) -> Iterator[RenderedSource]:
         for written, file in applications:
             for source in written.app.sources:
-                top = self._top_of(file)
+                top = self._find_top_folder(file)
                 home = _find_root_folder(source, file, top)
                 if home and not _is_repository_root(source) and _may_be_this_repository(source, top):
                     self._root_by_url.setdefault(source.repo_url, home)
@@ -216,17 +217,17 @@ class RepositoryScanner:
             for candidate in declaration.app.sources
             if candidate.path or candidate.chart or not candidate.alias
         ]
-        location, top = declaration.find_location("spec", "source"), self._top_of(file)
+        location, top = declaration.find_location("spec", "source"), self._find_top_folder(file)
         roots: set[str] = set()
         for number, source in enumerate(sources):
             path = ("spec", "sources", number) if declaration.app.has_many_sources else ("spec", "source")
             if source.chart:
                 self._add_note(f"{declaration.name}: not checked: chart {source.chart} of {source.repo_url}")
                 return RenderedSource(declaration, "")
-            is_own = source.repo_url in self._root_by_url or is_repository_url(source.repo_url, top)
+            is_own = source.repo_url in self._root_by_url or is_url_of_repository(source.repo_url, top)
             root = _find_root_folder(source, file, top)
             if root is None or (_is_repository_root(source) and not is_own):
-                return self._handle_missing_path(
+                return self._report_missing_path(
                     declaration, source, declaration.find_location(*path, "path"), top, is_own
                 )
             roots.add(root)
@@ -247,7 +248,7 @@ class RepositoryScanner:
     ) -> RenderFailure | None:
         """Return a fault if the sources render here but not at the branch that the Application tracks."""
         is_own = len(sources) == 1 and (
-            sources[0].repo_url in self._root_by_url or is_repository_url(sources[0].repo_url, top)
+            sources[0].repo_url in self._root_by_url or is_url_of_repository(sources[0].repo_url, top)
         )
         reason = self._renderer.find_tracked_branch_error(top, declaration.app, sources[0]) if is_own else ""
         if not reason:
@@ -259,7 +260,7 @@ class RepositoryScanner:
             RenderFailureKind.PATH, message, f"bring the files to {ref}, or track a branch that has them", location
         )
 
-    def _handle_missing_path(
+    def _report_missing_path(
         self, declaration: ApplicationDeclaration, source: Source, place: FileLocation, top: str, is_own: bool
     ) -> RenderedSource:
         if not is_own:
@@ -277,15 +278,15 @@ class RepositoryScanner:
         )
 
     def _has_file(self, url: str, ref: str, path: str) -> bool | None:
-        tops = dict.fromkeys(self._top_of(os.path.realpath(candidate)) for candidate in self._paths)
+        tops = dict.fromkeys(self._find_top_folder(os.path.realpath(candidate)) for candidate in self._paths)
         root = self._root_by_url.get(url) or next(
-            (candidate for candidate in tops if is_repository_url(url, candidate)), None
+            (candidate for candidate in tops if is_url_of_repository(url, candidate)), None
         )
         if root is None:
             return None
         return os.path.isfile(os.path.join(root, path)) or self._renderer.has_path_at_ref(root, ref or "HEAD", path)
 
-    def _top_of(self, path: str) -> str:
+    def _find_top_folder(self, path: str) -> str:
         return self._boundary or find_top_folder(path, self._paths)
 
     def _add_note(self, text: str) -> None:
@@ -293,7 +294,7 @@ class RepositoryScanner:
             self._notes.append(text)
 
 
-def _check_command(folder: str) -> str:
+def _build_check_command(folder: str) -> str:
     """Return the shell command; `./` keeps a name such as -x from being parsed as a flag."""
     return f"argosy check {shlex.quote(f'./{folder}' if folder.startswith('-') else folder)}"
 

@@ -28,7 +28,7 @@ _NOTEBOOK_SUFFIX: Final = ".ipynb"
 _SETTINGS_MARKERS: Final = (b"argocd-cm", b"argosy-cm", b"ArgoCD")
 
 
-def list_extra_violations(
+def list_other_linter_violations(
     files: Sequence[YamlFile], paths: Sequence[str], rendered: Container[str] = ()
 ) -> Mapping[str, tuple[Violation, ...]]:
     """`rendered` are the paths of files that renders read."""

@@ -19,7 +19,7 @@ from argosy.features.clusters.cluster_service_account import (
     WHOLE_CLUSTER,
     AccessNamespaces,
     ReportMessage,
-    delete_bindings,
+    delete_bindings_and_roles,
     ensure_manager_account,
     find_surplus_bindings,
 )
@@ -98,7 +98,7 @@ async def add_cluster(
         )
     else:
         body = _build_request(server, options, config)
-        await service.connection_to(app_service, {**service.read_values(body), "server": connection.server})
+        await service.build_cluster_connection(app_service, {**service.read_values(body), "server": connection.server})
         await service.add_cluster(app_service, body, is_upsert=options.is_upsert, dry_run=True)
         surplus_bindings = (
             [] if options.account else await _find_surplus_bindings(cluster_client, options, existing, report)
@@ -108,7 +108,7 @@ async def add_cluster(
         )
     if existing is not None:
         await revoke_old_token(cluster_client, existing, report)
-    await delete_bindings(cluster_client, surplus_bindings, report)
+    await delete_bindings_and_roles(cluster_client, surplus_bindings, report)
     return declared, False
 
 

@@ -95,15 +95,16 @@ async def list_clusters(states: service.ClusterStateCache, request: RequestConte
         and request.is_allowed("clusters", "get", service.rbac_name(cluster))
     ]
     return build_argo_page(
-        request, list(await asyncio.gather(*(_describe_cluster(request, cluster, states) for cluster in clusters)))
+        request,
+        list(await asyncio.gather(*(_build_cluster_response(request, cluster, states) for cluster in clusters))),
     )
 
 
 async def get_cluster(states: service.ClusterStateCache, request: RequestContext) -> JsonResponse:
-    return select_fields(request, await _describe_cluster(request, request.subject, states))
+    return select_fields(request, await _build_cluster_response(request, request.subject, states))
 
 
-async def _describe_cluster(
+async def _build_cluster_response(
     request: RequestContext, declared: DeclaredSecret, states: service.ClusterStateCache
 ) -> dict[str, Any]:
     state, version = await states.get_state(build_service(request), declared)
@@ -117,7 +118,7 @@ async def create_cluster(states: service.ClusterStateCache, request: RequestCont
     if existing is not None:  # an error must not reveal a cluster that the caller may not see
         request.require_permission("clusters", "update" if is_upsert else "get", service.rbac_name(existing))
     cluster = await service.add_cluster(app_service, request.subject, is_upsert=is_upsert)
-    return JsonResponse(await _describe_cluster(request, cluster, states))
+    return JsonResponse(await _build_cluster_response(request, cluster, states))
 
 
 async def update_cluster(states: service.ClusterStateCache, request: RequestContext) -> JsonResponse:
@@ -132,7 +133,7 @@ async def update_cluster(states: service.ClusterStateCache, request: RequestCont
         if rbac_name != request.rbac_object:
             request.require_permission("clusters", "update", rbac_name)
     cluster = await service.update_cluster(build_service(request), existing, body, updated_fields)
-    return JsonResponse(await _describe_cluster(request, cluster, states))
+    return JsonResponse(await _build_cluster_response(request, cluster, states))
 
 
 async def delete_cluster(request: RequestContext) -> JsonResponse:
@@ -144,7 +145,7 @@ async def invalidate_cache(states: service.ClusterStateCache, request: RequestCo
     app_service = build_service(request)
     await service.request_cache_invalidation(app_service, request.subject)
     refreshed = await service.find_cluster(app_service, service.read_server(request.subject))
-    return JsonResponse(await _describe_cluster(request, refreshed or request.subject, states))
+    return JsonResponse(await _build_cluster_response(request, refreshed or request.subject, states))
 
 
 async def rotate_auth(request: RequestContext) -> JsonResponse:

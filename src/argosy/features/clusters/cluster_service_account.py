@@ -137,14 +137,16 @@ async def find_surplus_bindings(
     return bindings
 
 
-async def delete_bindings(cluster_client: Cluster, bindings: Sequence[ResourceKey], report: ReportMessage) -> None:
+async def delete_bindings_and_roles(
+    cluster_client: Cluster, bindings: Sequence[ResourceKey], report: ReportMessage
+) -> None:
     """Delete the bindings and their roles."""
     for binding in bindings:
         role = ResourceKey(RBAC_GROUP, _role_kind(binding.namespace), binding.namespace, MANAGER_ROLE)
         for key in (binding, role):
             live = await cluster_client.get(key)
             if live is not None and is_created_by_argosy(live):
-                if not await delete_if_unchanged(cluster_client, live):
+                if not await delete_unless_recreated(cluster_client, live):
                     raise UserError(
                         f"{key.kind} {key.name}{_namespace_suffix(key)} was recreated in the meantime; try again"
                     )
@@ -196,7 +198,7 @@ def render_delete_command(namespace: str, *names: str) -> str:
     return f"kubectl delete {namespace_flag}{' '.join(f'{kinds[name]}/{name}' for name in names)}"
 
 
-async def delete_if_unchanged(cluster_client: Cluster, live: Manifest) -> bool:
+async def delete_unless_recreated(cluster_client: Cluster, live: Manifest) -> bool:
     """Delete this object if it still exists. False if another object has its name now; that one is kept."""
     try:
         await cluster_client.delete(key_of(live), uid=live["metadata"].get("uid"))

@@ -17,7 +17,7 @@ from argosy.features.clusters.cluster_service_account import (
     MANAGER_ROLE,
     RBAC_GROUP,
     ReportMessage,
-    delete_if_unchanged,
+    delete_unless_recreated,
     is_created_by_argosy,
     list_leftover_namespaces,
     list_other_tokens,
@@ -61,7 +61,7 @@ async def _open_cluster(
     server = service.read_server(declared)
     if server == service.IN_CLUSTER_SERVER:
         return nullcontext(app_service.cluster)
-    return opener(await service.connection_to(app_service, {**declared.values, "server": server}))
+    return opener(await service.build_cluster_connection(app_service, {**declared.values, "server": server}))
 
 
 async def _clean_up(cluster_client: Cluster, claims: ServiceAccountClaims, report: ReportMessage) -> str:
@@ -74,7 +74,7 @@ async def _clean_up(cluster_client: Cluster, claims: ServiceAccountClaims, repor
         return reason
     if not is_created_by_argosy(secret):
         return reason or f"Secret {claims.token.name} was not created by argosy"
-    if not await delete_if_unchanged(cluster_client, secret):
+    if not await delete_unless_recreated(cluster_client, secret):
         return "; ".join(filter(None, (reason, render_recreated_message(claims.token))))
     report(f"argosy: deleted on that cluster: Secret {claims.token.name}, which revokes its token")
     return reason
@@ -129,7 +129,7 @@ async def _delete_together(cluster_client: Cluster, role: Manifest, dependents: 
             if isinstance(error, Invalid) and "metadata.uid" not in error.message:
                 raise
             raise UserError(render_recreated_message(key_of(live))) from error
-    if not await delete_if_unchanged(cluster_client, role):
+    if not await delete_unless_recreated(cluster_client, role):
         raise UserError(render_recreated_message(key))
 
 

@@ -130,7 +130,7 @@ def rbac_name(declared: DeclaredSecret) -> str:
     return f"{project}/{read_server(declared)}" if project else read_server(declared)
 
 
-async def connection_to(app_service: ApplicationService, values: Mapping[str, str]) -> Connection:
+async def build_cluster_connection(app_service: ApplicationService, values: Mapping[str, str]) -> Connection:
     """Connection with the same exec programs that the controller allows."""
     try:
         allowed = read_exec_programs(await load_config_map_data(app_service, ARGOSY_CM))
@@ -148,7 +148,7 @@ async def fetch_state(app_service: ApplicationService, declared: DeclaredSecret)
     if app_service.opener is None:
         return ConnectionState("Unknown", NOT_TESTED_MESSAGE), ""
     try:
-        connection = await connection_to(app_service, _connection_values(declared))
+        connection = await build_cluster_connection(app_service, _connection_values(declared))
         async with asyncio.timeout(CONNECTION_TIMEOUT_SECONDS), app_service.opener(connection) as cluster:
             return await _test_connection(cluster)
     except TimeoutError:

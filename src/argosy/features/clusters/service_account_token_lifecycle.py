@@ -23,7 +23,7 @@ from argosy.features.clusters.cluster_service_account import (
     ACCOUNT_ANNOTATION,
     MANAGED_BY_LABELS,
     ReportMessage,
-    delete_if_unchanged,
+    delete_unless_recreated,
     is_created_by_argosy,
     render_recreated_message,
 )
@@ -67,7 +67,7 @@ async def revoke_old_token(cluster_client: Cluster, existing: DeclaredSecret, re
     try:
         secret = await cluster_client.get(key)
         if secret is not None and is_created_by_argosy(secret):
-            if not await delete_if_unchanged(cluster_client, secret):
+            if not await delete_unless_recreated(cluster_client, secret):
                 report(f"argosy: {render_recreated_message(key)}")
                 return
             report(f'Secret "{key.name}" deleted in namespace "{key.namespace}"; the old token is revoked')
@@ -109,7 +109,7 @@ async def create_token(cluster_client: Cluster, namespace: str, account: str) ->
         yield token
     except BaseException:
         if not token.may_be_used:
-            await delete_if_unchanged(cluster_client, secret)
+            await delete_unless_recreated(cluster_client, secret)
         raise
 
 
@@ -184,7 +184,7 @@ async def check_token(
     advice: str = NOT_WRITTEN_MESSAGE,
 ) -> None:
     """Raise UserError if the cluster rejects the token of these values."""
-    connection = await service.connection_to(app_service, values)
+    connection = await service.build_cluster_connection(app_service, values)
     try:
         async with opener(connection) as cluster:
             await cluster.kinds()
@@ -207,7 +207,7 @@ async def rotate_token(
             where=f"cluster {declared.get_stripped('name') or service.read_server(declared)}",
         )
     values = {**declared.values, "server": service.read_server(declared)}
-    before = await service.connection_to(app_service, values)
+    before = await service.build_cluster_connection(app_service, values)
     async with (
         opener(before) as cluster_client,
         create_token(cluster_client, claims.namespace, claims.account) as token,
@@ -217,8 +217,8 @@ async def rotate_token(
         await check_token(app_service, opener, changed)
         await write_token(app_service, values["server"], token, replace_declared_secret(app_service, declared, changed))
     if old_secret is not None:
-        async with opener(await service.connection_to(app_service, changed)) as cluster_client:
-            if not await delete_if_unchanged(cluster_client, old_secret):
+        async with opener(await service.build_cluster_connection(app_service, changed)) as cluster_client:
+            if not await delete_unless_recreated(cluster_client, old_secret):
                 report(f"argosy: {render_recreated_message(key_of(old_secret))}")
     return f"{claims.namespace}/{claims.account}"
 

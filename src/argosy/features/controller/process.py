@@ -19,7 +19,7 @@ from argosy.cli.cluster_target import ClusterTarget, TargetOptions, find_target
 from argosy.cli.sandbox_data_folder_and_lock import get_state_folder
 from argosy.errors import ClusterError, UserError
 from argosy.gitops.application_client.control_namespace import find_control_namespace
-from argosy.gitops.engine.engine import Engine, EngineOptions, count_workers
+from argosy.gitops.engine.engine import Engine, EngineOptions, compute_total_workers
 from argosy.gitops.engine.leader_or_shard_start import run_leading_engine, run_sharded_engine
 from argosy.gitops.engine.liveness import STUCK_SECONDS, ControllerHealth
 from argosy.kube.client import Cluster
@@ -83,7 +83,7 @@ async def _run(options: ControllerOptions, on_ready: Callable[[ClusterTarget, st
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     cluster = await connect(target.connection)
     try:
-        vitals = ControllerHealth(count_workers(options.workers), options.stuck_after_seconds)
+        vitals = ControllerHealth(compute_total_workers(options.workers), options.stuck_after_seconds)
         metric_sources = [vitals.render_metrics, *(addon.metrics for addon in addons if addon.metrics)]
         unready = vitals.list_readiness_problems if options.runs_engine else no_problems
         probes = ProbeSources(metric_sources, vitals.list_problems, unready, vitals.list_restartable_problems)

@@ -119,7 +119,7 @@ def run_start(args: argparse.Namespace) -> int:
 
     run_demo(options, announce, lambda stage: print_line(args, f"… {stage}"))
     kept = f"your data is kept in {args.data_dir}" if args.data_dir else "its cluster and repository were deleted"
-    print_line(args, f"demo stopped; {kept}; start it again with: {_start_command(args)}")
+    print_line(args, f"demo stopped; {kept}; start it again with: {_render_start_command(args)}")
     return 0
 
 
@@ -182,11 +182,11 @@ def _get_running_demo(args: argparse.Namespace) -> RunningInstance:
     run = folder.find_running_instance()
     if run is None or run.name != DEMO_NAME:
         where = str(folder.root) if args.data_dir else ""
-        raise UserError(f"no demo is running; start one with: {_start_command(args)}", where=where)
+        raise UserError(f"no demo is running; start one with: {_render_start_command(args)}", where=where)
     return run
 
 
-def _start_command(args: argparse.Namespace) -> str:
+def _render_start_command(args: argparse.Namespace) -> str:
     return f"argosy demo --data-dir {shlex.quote(str(args.data_dir))}" if args.data_dir else "argosy demo"
 
 
@@ -209,7 +209,7 @@ def run_status(args: argparse.Namespace) -> int:
             print(f"read-only  {problem}")
         _print_active_drills(_get_running_demo(args))
     else:
-        print(f"not running\nstart it with: {_start_command(args)}")
+        print(f"not running\nstart it with: {_render_start_command(args)}")
     return 0 if state["ready"] else 1
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from argosy.annotations import PART_OF, SIMULATED
-from argosy.features.init.template_files import DEFAULT_REPO_URL, list_delivery_files
+from argosy.features.init.template_files import DEFAULT_REPO_URL, list_llmops_via_argocd_files
 from argosy.gitops.delivery_file.delivery_value_types import FILE_NAME
 from argosy.gitops.source.repository_access_settings import CONFIG_MAP as SETTINGS
 from argosy.gitops.source.repository_access_settings import MIRRORS_SETTING
@@ -98,7 +98,7 @@ def create_demo_repository(folder: Path) -> BareRepository:
         return repository
     repository.create()
     now_seconds = int(time.time())
-    final_files = {file.path: file for file in list_delivery_files()}
+    final_files = {file.path: file for file in list_llmops_via_argocd_files()}
     staging, dev = final_files[STAGING_OVERLAY], final_files[DEV_OVERLAY]
     second_overlay = _replace_text(staging, SECOND_CPU_CHANGE)
     first_overlay = _replace_text(second_overlay, FIRST_MEMORY_CHANGE)

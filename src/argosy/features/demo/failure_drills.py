@@ -180,7 +180,7 @@ async def _start_drill(run: RunningInstance, drill_name: str) -> list[str]:
         drill: CommitDrill | EditDrill
         if drill_name in COMMIT_DRILLS:
             drill = COMMIT_DRILLS[drill_name]
-            message = await _merge_bad_commit(cluster, BareRepository(Path(run.repository)), drill_name, drill)
+            message = await _commit_bad_change(cluster, BareRepository(Path(run.repository)), drill_name, drill)
         else:
             drill = _build_edit_drills(await _has_operator(cluster))[drill_name]
             message = await _apply_edit(cluster, drill, drill_name)
@@ -193,7 +193,7 @@ async def _has_operator(cluster: Cluster) -> bool:
     return await find_control_namespace(cluster) == "openshift-gitops"
 
 
-async def _merge_bad_commit(cluster: Cluster, repository: BareRepository, name: str, drill: CommitDrill) -> str:
+async def _commit_bad_change(cluster: Cluster, repository: BareRepository, name: str, drill: CommitDrill) -> str:
     old_text = repository.read_file(drill.path).decode()
     if drill.bad_lines in old_text:
         raise UserError(f"drill {name} is already active; undo it first with: argosy demo fix")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from argosy.cli.sandbox_data_folder_and_lock import write_private_text
-from argosy.features.kubectl.installed_programs import find_program, render_script
+from argosy.features.kubectl.installed_programs import find_program, render_argosy_script
 
 COMMAND_ARGUMENTS: Final[dict[str, tuple[str, ...]]] = {
     "argosy": (), "argocd": ("--argocd-compat",), "oc": ("oc",), "kubectl": ("kubectl",),
@@ -23,6 +23,6 @@ def write_command_stubs(folder: Path) -> Path:
         file = folder / name
         file.unlink(missing_ok=True)
         if not find_program(name):
-            write_private_text(file, render_script(*arguments))
+            write_private_text(file, render_argosy_script(*arguments))
             file.chmod(0o700)
     return folder

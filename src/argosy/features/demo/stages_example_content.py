@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from argosy.features.demo.content import ANN, BEN, HOUR_SECONDS
-from argosy.features.init.template_files import list_stage_files
+from argosy.features.init.template_files import list_stages_example_files
 from argosy.gitops.workspace.git_repository_creation import RepositoryFile
 from argosy.gitops.workspace.hosted_bare_repository import BareRepository, CommitContent
 from argosy.kube.objects import Manifest, read_manifests
@@ -36,9 +36,9 @@ def create_stages_repository(folder: Path) -> BareRepository:
     if repository.exists:
         return repository
     repository.create()
-    now_seconds, files = int(time.time()), list_stage_files()
+    now_seconds, files = int(time.time()), list_stages_example_files()
     serving = [file for file in files if file.path.startswith(SERVING_FOLDER)]
-    older_files = [_flatten_file(file) for file in serving]
+    older_files = [_build_older_file(file) for file in serving]
     labelled_file = next(file for file in files if file.path == ALIGNMENT_KUSTOMIZATION)
     unlabelled_file = RepositoryFile(
         labelled_file.path, _text_before(labelled_file.content.decode(), LABELS_KEY).encode()
@@ -84,7 +84,7 @@ def create_stages_repository(folder: Path) -> BareRepository:
 
 def add_later_commits(repository: BareRepository) -> None:
     """Add later commits: one branch gets half of a change, the other labels existing objects."""
-    now_seconds, files = int(time.time()), {file.path: file for file in list_stage_files()}
+    now_seconds, files = int(time.time()), {file.path: file for file in list_stages_example_files()}
     removed_paths = [
         f"{SERVING_FOLDER}{PurePosixPath(path).name}"
         for path in files
@@ -123,7 +123,7 @@ def _select_stage_files(
     ]
 
 
-def _flatten_file(file: RepositoryFile) -> RepositoryFile:
+def _build_older_file(file: RepositoryFile) -> RepositoryFile:
     """The file before the move to subfolders, and with the shorter model context length."""
     text = file.content.decode().replace(*CONTEXT_LENGTH_CHANGE)
     new_text = text.replace(MOVED_FOLDER, "") if file.path == SERVING_KUSTOMIZATION else text

@@ -45,7 +45,7 @@ class StagesInitialState(InitialStateSetup):
     async def sync_applications(self) -> None:
         self.report("syncing eight applications: the first one creates the others")
         for name in EXPECTED_STATES:
-            await self.wait_for_status(name, _is_delivered)
+            await self.wait_for_status(name, _is_succeeded_and_healthy)
         # The Application that syncs last owns the namespace that two stages share.
         await self.sync_application(SERVING_APP, self.repository.list_commits(LEGACY_BRANCH)[-1])
         self.report("simulating later changes: commits on two branches, and self-heal disabled manually")
@@ -57,7 +57,7 @@ class StagesInitialState(InitialStateSetup):
             await self.wait_for_status(name, partial(_has_expected_state, expected, conditions))
 
 
-def _is_delivered(status: dict[str, Any]) -> bool:
+def _is_succeeded_and_healthy(status: dict[str, Any]) -> bool:
     is_done = (status.get("operationState") or {}).get("phase") == "Succeeded"
     return is_done and read_sync_and_health(status)[1] == "Healthy"
 

@@ -13,7 +13,7 @@ from argosy.features.doctor.service import DoctorOptions
 from argosy.features.doctor.visible_report import examine_visible
 from argosy.gitops.redaction.per_application_secret_masks import mask_texts
 from argosy.web.api.request_response_schemas import build_array_schema, build_object_schema
-from argosy.web.objects_of_visible_applications import resolve_all_applications
+from argosy.web.objects_of_visible_applications import resolve_whole_installation
 from argosy.web.request import RequestContext
 from argosy.web.responses import JsonResponse
 from argosy.web.route import QueryParameter, RequiresPermission, Route
@@ -43,7 +43,7 @@ def build_routes(lock: asyncio.Lock) -> tuple[Route, ...]:
         Route(
             "GET",
             "/api/argosy/v1/doctor",
-            RequiresPermission("applications", "get", resolve_all_applications),
+            RequiresPermission("applications", "get", resolve_whole_installation),
             partial(show_diagnosis, lock),
             "What is wrong with the installation and its Applications, and what helps.",
             query=(

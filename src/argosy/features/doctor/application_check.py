@@ -91,7 +91,7 @@ async def examine_application(
         plain_secrets=tuple(_list_plain_secrets(app_state)),
     )
     if live.health not in HEALTHY_STATES or live.has_running_operation:
-        live = replace(live, blockers=tuple(await _list_blockers(reader, app, reads)))
+        live = replace(live, blockers=tuple(await _list_unhealthy_objects(reader, app, reads)))
     return ExaminedApplication(live, app_state, dict(app_state.live))
 
 
@@ -104,11 +104,11 @@ async def _explain_fields(
     return tuple(
         DifferingField(item.key, pointer, cause, format_pointer(pointer, live[item.key]))
         for item in differing_objects
-        for pointer, cause in _list_causes(item, causes.get(item.key, {}))
+        for pointer, cause in _pair_fields_with_causes(item, causes.get(item.key, {}))
     )
 
 
-def _list_causes(differing_object: DifferingObject, causes: object) -> list[tuple[str, Cause]]:
+def _pair_fields_with_causes(differing_object: DifferingObject, causes: object) -> list[tuple[str, Cause]]:
     cause_by_pointer = as_mapping(causes)
     unknown = Cause(CauseKind.UNKNOWN, "unknown cause")
     return [(field.pointer, cause_by_pointer.get(field.pointer, unknown)) for field in differing_object.fields]
@@ -126,7 +126,7 @@ def _list_plain_secrets(app_state: AppState) -> list[str]:
     return names
 
 
-async def _list_blockers(reader: ApplicationReader, app: Application, reads: OptionalReads) -> list[str]:
+async def _list_unhealthy_objects(reader: ApplicationReader, app: Application, reads: OptionalReads) -> list[str]:
     try:
         return await list_unhealthy_objects(reader, app)
     except (ArgosyError, TimeoutError) as error:

@@ -87,7 +87,7 @@ async def _run(args: argparse.Namespace) -> int:
         service = await find_readable_namespace(opened_service) if not args.app_namespace else opened_service
 
         async def examined() -> DoctorReport:
-            async with _report_delay(service), open_reader(service) as reader:
+            async with _print_progress_if_slow(service), open_reader(service) as reader:
                 return DoctorReport(await examine_installation(service, reader, options))
 
         report = await examined()
@@ -131,7 +131,7 @@ def _print_remaining(report: DoctorReport) -> None:
 
 
 @asynccontextmanager
-async def _report_delay(service: ApplicationService) -> AsyncIterator[None]:
+async def _print_progress_if_slow(service: ApplicationService) -> AsyncIterator[None]:
     timer = asyncio.get_running_loop().call_later(
         PROGRESS_DELAY_SECONDS, print_message, f"looking at {drop_control_characters(service.cluster_name)} …"
     )

@@ -55,14 +55,14 @@ async def run_installation_checks(
     reads: OptionalReads, view: InstallationView, now: datetime, apps: Sequence[Application]
 ) -> list[InstallationCheck]:
     workloads, version, product = await asyncio.gather(
-        _list_argocd_workloads(reads, view), _fetch_cluster_version(reads), _find_product(reads, view)
+        _list_argocd_workloads(reads, view), _fetch_cluster_version(reads), _find_operator_version(reads, view)
     )
     return [
         InstallationCheck("cluster", CheckState.OK, f"cluster reachable{f' ({version})' if version else ''}"),
         _check_settings_owner(view, workloads),
         _check_controllers(view, workloads, product, now, apps),
         *_check_coexistence(view, apps),
-        *_find_unconfined(apps),
+        *_check_confinement(apps),
     ]
 
 
@@ -74,7 +74,7 @@ async def _fetch_cluster_version(reads: OptionalReads) -> str:
     return version.removeprefix("v").partition("+")[0]
 
 
-async def _find_product(reads: OptionalReads, view: InstallationView) -> str:
+async def _find_operator_version(reads: OptionalReads, view: InstallationView) -> str:
     """Find the product version of an operator installation, whose images may have no version tag."""
     if not view.owner:
         return ""
@@ -128,7 +128,7 @@ def _check_controllers(
     view: InstallationView, workloads: Sequence[Manifest], product: str, now: datetime, apps: Sequence[Application]
 ) -> InstallationCheck:
     """Check the readiness of the components, else the time of the last status update."""
-    not_ready = [workload for workload in workloads if not _has_replicas(workload)]
+    not_ready = [workload for workload in workloads if not _has_ready_replicas(workload)]
     if not_ready:
         names = ", ".join(f"{workload['kind']}/{workload['metadata']['name']}" for workload in not_ready)
         return InstallationCheck("controllers", CheckState.BAD, f"Argo CD is not running whole: {names} is not ready")
@@ -161,7 +161,7 @@ def _check_missing_controller(
         view.has_argosy
         or not view.can_read_leases
         or not view.engines.is_known
-        or view.engines.list_watching(view.namespace)
+        or view.engines.list_watching_controllers(view.namespace)
     ):
         return None
     has_stand_in = any(is_simulated(item) for item in workloads)
@@ -178,7 +178,7 @@ def _check_missing_controller(
 
 def _check_controller_activity(view: InstallationView, now: datetime, apps: Sequence[Application]) -> InstallationCheck:
     """Check the last status update, also if only labels indicate an Argo CD controller."""
-    engine_names = view.engines.list_watching(view.namespace)
+    engine_names = view.engines.list_watching_controllers(view.namespace)
     labelled = f"{', '.join(engine_names)} has the labels of an Argo CD's controller" if engine_names else ""
     observes = f"{labelled}, so that argosy only observes" if engine_names and view.has_argosy else labelled
     times = [time for item in apps if (time := parse_timestamp(str(item.status.get("reconciledAt") or "")))]
@@ -204,7 +204,7 @@ def _check_coexistence(view: InstallationView, apps: Sequence[Application]) -> l
         return []
     deliverers = [view.engines.find_deliverer(app.annotations, app.namespace) for app in apps]
     argosy_count, both_count = sum(deliverer.is_argosy for deliverer in deliverers), deliverers.count(Deliverer.BOTH)
-    is_near = bool(view.engines.list_watching(view.namespace))
+    is_near = bool(view.engines.list_watching_controllers(view.namespace))
     summary = (
         "argosy runs beside it, and delivers" if is_near else f"{view.engines.describe_for_namespace(view.namespace)},"
     )
@@ -219,7 +219,7 @@ def _check_coexistence(view: InstallationView, apps: Sequence[Application]) -> l
     return [InstallationCheck("beside", CheckState.OK, summary)]
 
 
-def _find_unconfined(apps: Sequence[Application]) -> list[InstallationCheck]:
+def _check_confinement(apps: Sequence[Application]) -> list[InstallationCheck]:
     """Return a failed check if the controller refuses untrusted code because its node cannot confine it."""
     refused = {app.name: message for app in apps for message in _list_messages(app) if REFUSAL in message}
     if not refused:
@@ -235,7 +235,7 @@ def _list_messages(app: Application) -> list[str]:
     return [str(condition.get("message") or "") for condition in conditions]
 
 
-def _has_replicas(workload: Manifest) -> bool:
+def _has_ready_replicas(workload: Manifest) -> bool:
     replicas = as_mapping(workload.get("spec")).get("replicas", 1)
     return int(as_mapping(workload.get("status")).get("readyReplicas") or 0) >= int(replicas or 0)
 

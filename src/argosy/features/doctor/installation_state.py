@@ -26,7 +26,7 @@ from argosy.features.health_checks.located_manifests import ManifestText
 from argosy.features.setup.openshift_gitops_preparation import OPERATOR_NAMESPACES
 from argosy.gitops.analysis.live_view import InstallationView, OperatorHealth
 from argosy.gitops.analysis.rule_violation import FileLocation, Severity, Violation
-from argosy.gitops.analysis.rules.live.stalled_syncs import find_last_spec_write
+from argosy.gitops.analysis.rules.live.stalled_syncs import find_last_spec_write_time
 from argosy.gitops.application_client.control_namespace import LEADER_LEASE_NAME, keep_held_leases, list_member_leases
 from argosy.gitops.coexistence.argocd_detection import detect_engines_or_unknown
 from argosy.gitops.coexistence.argocd_settings_location import SETTINGS_CONFIG_MAP_NAME, ArgoCDInstallation
@@ -80,7 +80,7 @@ async def read_installation(reads: OptionalReads, control: str) -> InstallationS
         reads.get(ResourceKey(*LEASE, control, LEADER_LEASE_NAME)),
         list_member_leases(reads.cluster, control),
         detect_engines_or_unknown(reads.cluster, control),
-        _find_unexpanded(reads, control),
+        _list_unexpanded_appsets(reads, control),
     )
     resource = resources[0] if len(resources) == 1 else None
     leases = keep_held_leases((lease, *members))
@@ -89,9 +89,9 @@ async def read_installation(reads: OptionalReads, control: str) -> InstallationS
         namespace=control,
         data=data if config is not None else None,
         has_configmap=config is not None or CONFIG_MAP in reads.unread,
-        kinds_with_check=_list_checked_kinds(data),
+        kinds_with_check=_list_notebook_job_if_checked(data),
         is_delivered_by_argosy=bool(leases)
-        and not engines.list_watching(control),  # an Argo CD in this namespace takes precedence
+        and not engines.list_watching_controllers(control),  # an Argo CD in this namespace takes precedence
         has_argosy=bool(leases),
         has_argocd=any(item.namespace == control for item in engines.controllers) if engines.is_known else None,
         engines=engines,
@@ -127,7 +127,7 @@ def _lease_seconds(lease: Manifest) -> float:
     return float(as_mapping(lease["spec"]).get("leaseDurationSeconds") or 0)
 
 
-async def _find_unexpanded(reads: OptionalReads, control: str) -> tuple[str, ...]:
+async def _list_unexpanded_appsets(reads: OptionalReads, control: str) -> tuple[str, ...]:
     """List ApplicationSets that no controller expands; empty if they or the workloads are not readable."""
     if APPLICATION_SET not in await reads.kinds():
         return ()
@@ -148,7 +148,7 @@ def _find_owner(config: Manifest | None) -> str:
     return next((str(reference.get("name")) for reference in references if reference.get("kind") == ARGOCD.kind), "")
 
 
-def _list_checked_kinds(data: Mapping[str, str]) -> frozenset[GroupKind]:
+def _list_notebook_job_if_checked(data: Mapping[str, str]) -> frozenset[GroupKind]:
     patterns = [check.pattern for check in read_config_maps(data).checks]
     return frozenset(
         {NOTEBOOK_JOB} if any(fnmatchcase(render_kind(*NOTEBOOK_JOB), pattern) for pattern in patterns) else ()
@@ -168,7 +168,7 @@ async def _add_operator_state(
         missing_keys=missing,
         overridden_keys=tuple(key for key in keys if key in location.data),
         extra_keys=tuple(verification.stray_keys),
-        changed_at=find_last_spec_write(resource, ignored_managers=OPERATOR_FIELD_MANAGERS)
+        changed_at=find_last_spec_write_time(resource, ignored_managers=OPERATOR_FIELD_MANAGERS)
         or str(resource["metadata"].get("creationTimestamp") or ""),
         phase=str(as_mapping(resource.get("status")).get("phase") or ""),
         operator=await _read_operator_state(reads, is_needed=bool(missing)),
@@ -209,7 +209,7 @@ def _is_pod_ready(pod: Manifest) -> bool:
     return any((condition.get("type"), condition.get("status")) == ("Ready", "True") for condition in conditions)
 
 
-async def fetch_controller_errors(reads: OptionalReads, control: str) -> tuple[str, ...]:
+async def fetch_health_check_errors(reads: OptionalReads, control: str) -> tuple[str, ...]:
     """Fetch log errors of the application controller about health checks; empty if the log is not readable."""
     pods = [item for item in await reads.list_kind(POD, control) if CONTROLLER in item["metadata"]["name"]]
     errors = await fetch_log_errors(reads, pods[0]) if pods else []

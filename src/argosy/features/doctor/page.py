@@ -15,7 +15,7 @@ from argosy.features.doctor.service import DoctorOptions
 from argosy.features.doctor.visible_report import examine_visible
 from argosy.gitops.analysis.diagnosis_table_and_score import DiagnosisLine
 from argosy.gitops.cluster_view.caused_by_object_message import explain_health_message
-from argosy.web.objects_of_visible_applications import resolve_all_applications
+from argosy.web.objects_of_visible_applications import resolve_whole_installation
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse
 from argosy.web.route import QueryParameter, RequiresPermission, Route
@@ -24,7 +24,7 @@ SECONDS: Final = 6.0
 PROGRAMS: Final = ("argosy ", "argocd ", "kubectl ", "oc ", "git ")
 
 
-async def page(lock: asyncio.Lock, request: RequestContext) -> PageResponse:
+async def render_doctor_page(lock: asyncio.Lock, request: RequestContext) -> PageResponse:
     return PageResponse("doctor/doctor.html", await build_page_values(request, lock))
 
 
@@ -102,8 +102,8 @@ def build_routes(lock: asyncio.Lock) -> tuple[Route, ...]:
         Route(
             "GET",
             "/doctor",
-            RequiresPermission("applications", "get", resolve_all_applications),
-            partial(page, lock),
+            RequiresPermission("applications", "get", resolve_whole_installation),
+            partial(render_doctor_page, lock),
             "Show findings and their fixes.",
             query=(QueryParameter("deep", "Also compare unhealthy Applications, and prove fixes.", "boolean"),),
         ),

@@ -31,7 +31,7 @@ async def list_reverted_edits(
     """List reverted edits, except of `known_keys`, which are already explained."""
     edits = {
         (name, key): None
-        for event in await _list_events(reads, view.namespace)
+        for event in await _list_revert_events(reads, view.namespace)
         if str(event.get("lastTimestamp") or "") >= view.changed_at
         for name, key in [_read_edit(event)]
         if key and key not in known_keys
@@ -39,7 +39,7 @@ async def list_reverted_edits(
     return [_build_violation(name, key, view.owner) for name, key in sorted(edits)]
 
 
-async def _list_events(reads: OptionalReads, namespace: str) -> list[Manifest]:
+async def _list_revert_events(reads: OptionalReads, namespace: str) -> list[Manifest]:
     try:
         listing = await reads.cluster.list(EVENT, namespace=namespace, fields=f"reason={SETTINGS_RESTORED}")
     except ArgosyError:
@@ -57,13 +57,13 @@ def _read_edit(event: Manifest) -> tuple[str, str]:
 def _build_violation(name: str, key: str, owner: str) -> Violation:
     problem = f"{key} of {name} was edited by hand, and the operator has taken the edit back"
     object_name = f"ConfigMap/{name}"
-    fix = f"expected behaviour, use the CR: {_name_cr_field(name, key)} of ArgoCD {owner}"
+    fix = f"expected behaviour, use the CR: {_describe_cr_field(name, key)} of ArgoCD {owner}"
     return Violation(
         FileLocation(object_name), f"{problem}: it writes {name} from the ArgoCD CR {owner}", fix, object_name, key
     )
 
 
-def _name_cr_field(name: str, key: str) -> str:
+def _describe_cr_field(name: str, key: str) -> str:
     if name == RBAC_CONFIG_MAP:
         return "spec.rbac"
     is_check = name == SETTINGS_CONFIG_MAP_NAME and key.startswith(HEALTH_KEY_PREFIX)

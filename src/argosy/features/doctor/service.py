@@ -26,7 +26,7 @@ from argosy.features.doctor.forbidden_tolerant_reads import OptionalReads
 from argosy.features.doctor.installation_checks import CheckState, InstallationCheck, run_installation_checks
 from argosy.features.doctor.installation_state import (
     InstallationState,
-    fetch_controller_errors,
+    fetch_health_check_errors,
     list_setting_violations,
     read_installation,
 )
@@ -42,11 +42,11 @@ from argosy.gitops.analysis.current_wave_gate import WaveWait, find_wave_wait
 from argosy.gitops.analysis.finding import Finding
 from argosy.gitops.analysis.live_view import LiveApplication, LiveView
 from argosy.gitops.analysis.rules import diagnose_installation
-from argosy.gitops.analysis.rules.ineffective_project_denials import SHALLOW_DENIAL_RULE, find_live_denials
+from argosy.gitops.analysis.rules.ineffective_project_denials import SHALLOW_DENIAL_RULE, find_ineffective_live_denials
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application_client.app_state_reader import ApplicationReader
 from argosy.gitops.application_client.application_service import ApplicationService, utc_now
-from argosy.gitops.application_client.delay_reasons import load_budget_uses
+from argosy.gitops.application_client.delay_reasons import load_exceeded_budgets
 from argosy.gitops.coexistence.argocd_settings_location import DEFAULT_NAMESPACE, OPENSHIFT_GITOPS
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import APPLICATION
@@ -131,12 +131,12 @@ async def examine_installation(
     if not settings_view.is_delivered_by_argosy and any(
         item.health == "Progressing" for item in live if item.name in examined
     ):
-        settings_view = replace(settings_view, errors=await fetch_controller_errors(reads, settings_view.namespace))
+        settings_view = replace(settings_view, errors=await fetch_health_check_errors(reads, settings_view.namespace))
     projects, clusters = reader.reconciler_settings.projects, reader.reconciler_settings.clusters
     unreadable = list_setting_violations(
         reader.reconciler_settings.faults, settings.violations, service.control_namespace
     )
-    violations = {**settings.violations, SHALLOW_DENIAL_RULE: find_live_denials(projects, live)}
+    violations = {**settings.violations, SHALLOW_DENIAL_RULE: find_ineffective_live_denials(projects, live)}
     unread = frozenset(reads.unread)
     view = LiveView(
         now,
@@ -150,7 +150,7 @@ async def examine_installation(
         projects,
         clusters,
         unreadable_settings=unreadable,
-        budget_uses=load_budget_uses(reader.control_cache.get, service.control_namespace, now),
+        budget_uses=load_exceeded_budgets(reader.control_cache.get, service.control_namespace, now),
     )
     selected_live = tuple(item for item in live if item.name in chosen)
     waits = tuple(wait for item in selected_live if (wait := find_wave_wait(item, view)))
@@ -198,7 +198,7 @@ async def _list_applications(
     service: ApplicationService, reads: OptionalReads, options: DoctorOptions
 ) -> tuple[list[Application], InstallationCheck]:
     """List readable Applications: cluster-wide, else in the usual namespaces, else the given ones."""
-    for namespace in (service.namespace,) if options.is_namespaced else ("", *_list_namespaces(service)):
+    for namespace in (service.namespace,) if options.is_namespaced else ("", *_list_namespaces_to_try(service)):
         try:
             applications = (
                 await service.list_applications(all_namespaces=True)
@@ -226,7 +226,7 @@ async def _list_applications(
     return [], InstallationCheck("applications", CheckState.UNKNOWN, "Applications cannot be read")
 
 
-def _list_namespaces(service: ApplicationService) -> list[str]:
+def _list_namespaces_to_try(service: ApplicationService) -> list[str]:
     return list(dict.fromkeys((service.namespace, service.control_namespace, OPENSHIFT_GITOPS, DEFAULT_NAMESPACE)))
 
 

@@ -29,7 +29,7 @@ HEADINGS: Final = ("APP", "STATE", CAUSE_COLUMN, "FIX", "")
 
 
 def render_report(report: DoctorReport, screen: TerminalOutput, *, explains: bool) -> Iterator[str]:
-    yield from _render_head(report, screen)
+    yield from _render_check_results(report, screen)
     if report.lines:
         yield from screen.format_table(HEADINGS, list(_iterate_rows(report.lines, screen)), uncut_column=CAUSE_COLUMN)
         if any(line.remedy.tag for line in report.lines):
@@ -45,7 +45,7 @@ def render_report(report: DoctorReport, screen: TerminalOutput, *, explains: boo
         yield from screen.wrap_text(text)
 
 
-def _render_head(report: DoctorReport, screen: TerminalOutput) -> Iterator[str]:
+def _render_check_results(report: DoctorReport, screen: TerminalOutput) -> Iterator[str]:
     """Render the checks on one line if they fit."""
     checks = [
         screen.format_with_mark(drop_control_characters(check.text), MARK_BY_CHECK[check.mark.value])

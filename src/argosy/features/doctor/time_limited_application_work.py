@@ -28,7 +28,7 @@ class WorkLimit(NamedTuple):
     seconds: float
     timeout: float
 
-    def build_advice(self, names: Sequence[str]) -> str:
+    def build_timeout_advice(self, names: Sequence[str]) -> str:
         """Suggest a longer timeout, or after a long one a single Application."""
         if self.timeout < LONG_TIMEOUT_SECONDS:
             return f"give it longer: argosy doctor --timeout {LONG_TIMEOUT_SECONDS:.0f}"
@@ -61,7 +61,7 @@ async def run_within_limit(
     slots = ProjectSlots(MAX_CONCURRENT_COMPARISONS)
     started: set[str] = set()
 
-    async def do(name: str, coroutine: Coroutine[Any, Any, Found]) -> Found:
+    async def run_in_slot(name: str, coroutine: Coroutine[Any, Any, Found]) -> Found:
         try:
             async with slots.hold(projects[name]):
                 started.add(name)
@@ -69,7 +69,7 @@ async def run_within_limit(
         finally:
             coroutine.close()  # avoids the warning about a coroutine that was never awaited
 
-    tasks = {name: asyncio.create_task(do(name, coroutine)) for name, coroutine in work.items()}
+    tasks = {name: asyncio.create_task(run_in_slot(name, coroutine)) for name, coroutine in work.items()}
     if not tasks:
         return {}
     _, late = await asyncio.wait(tasks.values(), timeout=limit.seconds)
@@ -79,10 +79,10 @@ async def run_within_limit(
         task.cancel()
     if slow:
         prefix = f"not {participle} within {limit.seconds:.0f} s, rendering or reading takes longer"
-        reads.add_note(f"{prefix}: {_join_names(slow)}; {limit.build_advice(slow)}")
+        reads.add_note(f"{prefix}: {_join_names(slow)}; {limit.build_timeout_advice(slow)}")
     if not_started:
         prefix = f"not {participle}, the time was up before their turn"
-        reads.add_note(f"{prefix}: {_join_names(not_started)}; {limit.build_advice(not_started)}")
+        reads.add_note(f"{prefix}: {_join_names(not_started)}; {limit.build_timeout_advice(not_started)}")
     await asyncio.gather(*tasks.values(), return_exceptions=True)
     results = {}
     for name, task in tasks.items():

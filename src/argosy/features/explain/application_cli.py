@@ -103,7 +103,7 @@ def _render_report(report: DoctorReport, screen: TerminalOutput) -> Iterator[str
         yield f"  says     {kind}: {drop_control_characters(message)}"
     for wait in report.examination.waits:
         yield f"  waits    {drop_control_characters(wait.text)}"
-    yield from _render_fields(report)
+    yield from _render_differing_fields(report)
     for line in app.blockers:
         yield f"  health   {drop_control_characters(line)}"
     for report_line in report.lines:
@@ -117,7 +117,7 @@ def _render_report(report: DoctorReport, screen: TerminalOutput) -> Iterator[str
         yield "no rule found a problem"
 
 
-def _render_fields(report: DoctorReport) -> Iterator[str]:
+def _render_differing_fields(report: DoctorReport) -> Iterator[str]:
     (app,) = report.examination.chosen
     differing_fields = app.differing_fields or ()
     for differing_field in differing_fields[:MAX_FIELDS]:

@@ -42,10 +42,10 @@ def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from argosy.features.explain.rule_cli import explain_rule, is_rule
+    from argosy.features.explain.rule_cli import explain_rule, is_rule_id
 
     args.what, args.field = _read_object_and_field(args.what, args.words)
-    if is_rule(args.what):
+    if is_rule_id(args.what):
         return explain_rule(args.what)
     from argosy.features.explain.application_cli import explain_application, explain_bare_name, is_application
 

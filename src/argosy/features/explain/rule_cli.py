@@ -12,7 +12,7 @@ from argosy.errors import UserError
 RULE_ID_PATTERN: Final = re.compile(r"AGY\d+", re.IGNORECASE)
 
 
-def is_rule(word: str) -> bool:
+def is_rule_id(word: str) -> bool:
     return RULE_ID_PATTERN.fullmatch(word) is not None
 
 

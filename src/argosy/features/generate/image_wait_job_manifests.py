@@ -12,8 +12,8 @@ from argosy.features.generate.wait_job_builder import (
     WaitJob,
     build_job,
     build_rbac,
+    check_dns_label_flag,
     check_image,
-    check_label,
     check_name,
     check_seconds,
     check_wave,
@@ -94,8 +94,8 @@ class ImageWait:
 
     def _validate(self) -> None:
         check_name("--name", self.name)
-        check_label("the Job's name", self.job_name)  # k8s: it becomes a label of its Pods
-        check_label("--namespace", self.namespace)
+        check_dns_label_flag("the Job's name", self.job_name)  # k8s: it becomes a label of its Pods
+        check_dns_label_flag("--namespace", self.namespace)
         check_name("--service-account", self.account)
         check_seconds("--timeout", self.timeout)
         check_seconds("--interval", self.interval)

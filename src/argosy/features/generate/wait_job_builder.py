@@ -128,15 +128,15 @@ def _build_early_metadata(wait_job: WaitJob, name: str) -> dict[str, Any]:
     return {"name": name, "namespace": wait_job.namespace, "annotations": wave}
 
 
-def check_label(flag: str, value: str) -> None:
-    _check_syntax(flag, value, check_dns_label(value))
+def check_dns_label_flag(flag: str, value: str) -> None:
+    _raise_on_complaints(flag, value, check_dns_label(value))
 
 
 def check_name(flag: str, value: str) -> None:
-    _check_syntax(flag, value, check_dns_subdomain(value))
+    _raise_on_complaints(flag, value, check_dns_subdomain(value))
 
 
-def _check_syntax(flag: str, value: str, complaints: Sequence[str]) -> None:
+def _raise_on_complaints(flag: str, value: str, complaints: Sequence[str]) -> None:
     if complaints:
         raise UserError(f"{flag} {value!r} is not a valid Kubernetes name: {complaints[0]}; choose another")
 

@@ -123,15 +123,15 @@ class HealthTestRunner:
     def run_suite(self, suite: RuleTestSuite) -> list[CaseResult]:
         finished_count = 0
 
-        def note(now: int, _total: int) -> None:
+        def count_finished(now: int, _total: int) -> None:
             nonlocal finished_count
             finished_count = now
 
-        suite_run = run_suite(suite, self.pool, progress=note, gather=asyncio.gather)
+        suite_run = run_suite(suite, self.pool, progress=count_finished, gather=asyncio.gather)
         return self._wait(suite_run, lambda: f"{finished_count} of {len(suite.cases)} cases")
 
     def _wait(self, work: Coroutine[Any, Any, WorkResult], describe_progress: Callable[[], str]) -> WorkResult:
-        async def ticking() -> WorkResult:
+        async def report_until_done() -> WorkResult:
             running = asyncio.ensure_future(work)
             try:
                 while not (await asyncio.wait({running}, timeout=PROGRESS_INTERVAL_SECONDS))[0]:
@@ -141,7 +141,7 @@ class HealthTestRunner:
                 running.cancel()  # after Ctrl-C
                 await asyncio.gather(running, return_exceptions=True)
 
-        return self._event_loop.run(ticking())
+        return self._event_loop.run(report_until_done())
 
     def assess(
         self, customizations: Customizations, manifests: Sequence[Manifest], facts: Mapping[str, Any]

@@ -143,7 +143,7 @@ def compare_rules(
         lines,
         disagreements,
         len(samples),
-        _render_hint(default_rule, other_rule, disagreements),
+        _describe_lost_suspension(default_rule, other_rule, disagreements),
         settings,
     )
 
@@ -173,7 +173,7 @@ def describe_lost_states(runner: HealthTestRunner, check: CustomHealthCheck, gro
         HealthRules().find_rule(*group_kind),
         HealthRules(changed_settings).find_rule(*group_kind),
     )
-    return _render_hint(
+    return _describe_lost_suspension(
         default_rule, other_rule, list(_find_disagreements(runner, _load_bundled_samples(group_kind), changed_settings))
     )
 
@@ -289,7 +289,7 @@ def _diff_rules(default_rule: HealthRule | None, other_rule: HealthRule | None) 
     )
 
 
-def _render_hint(
+def _describe_lost_suspension(
     default_rule: HealthRule | None, other_rule: HealthRule | None, disagreements: Sequence[HealthDisagreement]
 ) -> str:
     """Warn if a user's check does not report Suspended where the bundled rule does."""

@@ -102,7 +102,7 @@ class _ScriptToLint(NamedTuple):
 
     def lint(self) -> Iterator[HealthLintRemark]:
         file, place, purpose, pattern = self.linted_script
-        kind = _find_kind(pattern) if pattern else read_kind_from_path(Path(file))
+        kind = _parse_concrete_kind(pattern) if pattern else read_kind_from_path(Path(file))
         general_findings = lint_script(self.text, open_libs=self.open_libs, purpose=purpose, kind=kind)
         findings = [*general_findings, *lint_schema_values(self.text, kind)]
         for lint_finding in sorted(findings, key=lambda finding: finding.line):
@@ -232,7 +232,7 @@ def _lint_table(file: Path, text: str) -> Iterator[HealthLintRemark]:
         yield HealthLintRemark(str(file), 1, "AGY401", ERROR_SEVERITY, problem, advice)
 
 
-def _find_kind(pattern: str) -> GroupKind | None:
+def _parse_concrete_kind(pattern: str) -> GroupKind | None:
     """Return the kind of a pattern, or None if the pattern has a wildcard."""
     if not pattern or has_wildcard(pattern):
         return None

@@ -53,7 +53,7 @@ def _print_lint_result(lint_result: LintResult, output: str, *, strict: bool) ->
 
         print(render_junit("argosy health lint", lint_result, strict=strict))
     elif output == "github":
-        print_lines(_render_annotation(remark) for remark in lint_result.remarks)
+        print_lines(_render_github_annotation(remark) for remark in lint_result.remarks)
     else:
         screen = TerminalOutput(sys.stdout)
         print_lines(render_remark(remark, screen) for remark in lint_result.remarks)
@@ -69,7 +69,7 @@ def render_remark(remark: HealthLintRemark, screen: TerminalOutput) -> str:
     )
 
 
-def _render_annotation(remark: HealthLintRemark) -> str:
+def _render_github_annotation(remark: HealthLintRemark) -> str:
     """Render a workflow command that GitHub Actions shows next to the code."""
     kind = "error" if remark.severity == "error" else "warning"
     text = drop_control_characters(f"{remark.message}; {remark.advice}" if remark.advice else remark.message).replace(

@@ -44,7 +44,8 @@ def describe_profiles(
     ):
         strict_verdicts = assess(select_profile(settings, STRICT_PROFILE))
     return [
-        f"{kind.kind} uses profile {_render_profile_name(kind, profile)}; {_describe_others(kind, profile, pairs)}"
+        f"{kind.kind} uses profile {_render_profile_name(kind, profile)}; "
+        f"{_describe_other_profiles(kind, profile, pairs)}"
         for kind, profile in profile_by_kind.items()
         for pairs in [[pair for pair in zip(verdicts, strict_verdicts, strict=False) if pair[0].key.group_kind == kind]]
     ]
@@ -54,7 +55,7 @@ def _render_profile_name(kind: GroupKind, profile: str) -> str:
     return f"{profile}, the default" if DEFAULT_PROFILES.get(kind) == profile else profile
 
 
-def _describe_others(kind: GroupKind, profile: str, pairs: Sequence[tuple[ObjectHealth, ObjectHealth]]) -> str:
+def _describe_other_profiles(kind: GroupKind, profile: str, pairs: Sequence[tuple[ObjectHealth, ObjectHealth]]) -> str:
     others = [other for other in list_profiles_of_kind(kind) if other != profile]
     if STRICT_PROFILE not in others:
         return f"--profile selects another one: {', '.join(others)}"

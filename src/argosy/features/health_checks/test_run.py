@@ -64,11 +64,11 @@ def run_tests(runner: HealthTestRunner, request: HealthTestRequest) -> HealthTes
     facts = {**inputs.facts(), **given_facts}
     suites, problems = _load_suites(inputs.trees)
 
-    def judge_by(chosen: Customizations) -> Sequence[ObjectHealth]:
+    def assess_with_settings(chosen: Customizations) -> Sequence[ObjectHealth]:
         return runner.assess(chosen, [located.manifest for located in inputs.objects], facts)
 
-    verdicts = judge_by(settings)
-    profile_notes = [] if request.profile else describe_profiles(settings, verdicts, judge_by)
+    verdicts = assess_with_settings(settings)
+    profile_notes = [] if request.profile else describe_profiles(settings, verdicts, assess_with_settings)
     has_settings_only = not inputs.objects and not request.script
     failing = (
         settings.problems if has_settings_only else () if request.script else _list_relevant_faults(settings, inputs)

@@ -70,7 +70,7 @@ class NewRepository:
         return text.replace("__NAME__", self.name).replace("__REPO_URL__", self.url)
 
 
-def list_delivery_files() -> list[RepositoryFile]:
+def list_llmops_via_argocd_files() -> list[RepositoryFile]:
     """List every file of llmops-via-argocd/, below a folder of that name."""
     templates = files("argosy.features.init") / "templates"
     texts = {
@@ -79,7 +79,7 @@ def list_delivery_files() -> list[RepositoryFile]:
     return [RepositoryFile(path, text.encode()) for path, text in sorted(texts.items())]
 
 
-def list_stage_files() -> list[RepositoryFile]:
+def list_stages_example_files() -> list[RepositoryFile]:
     """List the files of examples/stages/ on its branch main."""
     stages = files("argosy.features.init") / "templates" / "stages"
     return [RepositoryFile(path, text.encode()) for path, text in sorted(_list_templates(stages))]

@@ -43,7 +43,7 @@ class UninstallState:
 
     def is_reconciled_by_argocd(self, app: Manifest) -> bool:
         """Return True if an Argo CD reconciles the Application, or if that is unknown."""
-        return bool(self.engines.list_watching(app["metadata"]["namespace"])) or not self.engines.is_known
+        return bool(self.engines.list_watching_controllers(app["metadata"]["namespace"])) or not self.engines.is_known
 
     def is_delivered_by_argosy(self, app: Manifest) -> bool:
         """Return True if argosy delivers the Application; argosy ignores the finalizers of all others."""

@@ -142,7 +142,7 @@ def _list_image_notes(options: InstallOptions, steps: Sequence[InstallStep]) -> 
         )
 
 
-def list_other_namespaces(options: InstallOptions, state: InstallState) -> list[str]:
+def list_other_install_namespaces(options: InstallOptions, state: InstallState) -> list[str]:
     """List other namespaces with an installation, according to its ClusterRoleBindings, whose names are fixed."""
     bindings = [
         live for key, live in state.live.items() if key.group_kind == CLUSTER_ROLE_BINDING and is_part_of_argosy(live)
@@ -156,7 +156,7 @@ def list_other_namespaces(options: InstallOptions, state: InstallState) -> list[
 def _list_problems(
     options: InstallOptions, desired_manifests: Sequence[Manifest], state: InstallState
 ) -> Iterator[str]:
-    for other_namespace in list_other_namespaces(options, state):
+    for other_namespace in list_other_install_namespaces(options, state):
         yield (
             f"argosy is already installed in namespace {other_namespace}; use --namespace {other_namespace}, "
             "or uninstall it there first"

@@ -47,10 +47,10 @@ def run_uninstall(args: argparse.Namespace) -> int:
 
     options = service.InstallOptions(namespace=args.namespace or service.DEFAULT_INSTALL_NAMESPACE)
 
-    def carry_out(talk: service.InstallCallbacks) -> service.PlannedInstall:
+    def execute_uninstall(talk: service.InstallCallbacks) -> service.PlannedInstall:
         return service.uninstall(
             read_target_options(args), options, talk,
             with_applications=args.applications, is_forced=args.force, deletion_timeout_seconds=args.timeout,
         )  # fmt: skip
 
-    return run_plan_command(args, carry_out, "UninstallPlan")
+    return run_plan_command(args, execute_uninstall, "UninstallPlan")

@@ -12,7 +12,7 @@ from typing import Final
 from argosy.annotations import ENGINE, SKIP_RECONCILE
 from argosy.features.install.live_state import UninstallState
 from argosy.features.install.options import InstallOptions
-from argosy.features.install.plan import InstallPlan, InstallStep, build_label_step, list_other_namespaces
+from argosy.features.install.plan import InstallPlan, InstallStep, build_label_step, list_other_install_namespaces
 from argosy.features.setup.delivery.cluster_setup_plan import ChangeVerb
 from argosy.gitops.application.argosy_installation_labels import is_part_of_argosy, was_labelled_by_install
 from argosy.gitops.application.finalizer_names import RESOURCE_FINALIZERS, is_controller_finalizer
@@ -57,7 +57,7 @@ def build_uninstall_plan(
     if kept_apps:
         notes.append(f"Applications that stay, with their resources: {len(kept_apps)}")
     problems = list(_list_problems(options, state, deleted_apps))
-    orphaned = list(_list_orphaned(options, state, kept_apps, with_applications=with_applications))
+    orphaned = list(_describe_orphaned_apps(options, state, kept_apps, with_applications=with_applications))
     if is_forced:
         notes += [problem for problem, _ in orphaned]
     elif not steps:  # already uninstalled, so nothing gets worse
@@ -125,7 +125,7 @@ def _is_in_namespace(manifest: Manifest, namespace: str) -> bool:
 
 def _list_problems(options: InstallOptions, state: UninstallState, deleted_apps: Sequence[Manifest]) -> Iterator[str]:
     # Its ClusterRoles have the same names and would be deleted.
-    for other_namespace in list_other_namespaces(options, state.live):
+    for other_namespace in list_other_install_namespaces(options, state.live):
         yield (
             f"argosy is installed in namespace {other_namespace}; uninstall it there: argosy uninstall "
             f"--namespace {other_namespace}"
@@ -156,7 +156,7 @@ def _render_non_cascading_advice(options: InstallOptions, apps: Sequence[Manifes
     return f"delete them and keep their resources: argosy app delete {name} --cascade=false"
 
 
-def _list_orphaned(
+def _describe_orphaned_apps(
     options: InstallOptions, state: UninstallState, kept_apps: Sequence[Manifest], *, with_applications: bool
 ) -> Iterator[tuple[str, str]]:
     """Yield each group of Applications that would be orphaned, and the advice; --force accepts it."""

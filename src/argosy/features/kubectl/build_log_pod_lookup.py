@@ -47,7 +47,7 @@ async def list_build_pods(session: KubectlSession, build: Manifest) -> list[Mani
     return None if pod is None else [pod]
 
 
-def describe_build(build: Manifest) -> str:
+def describe_build_without_pod(build: Manifest) -> str:
     """Status line of a Build without a Pod."""
     name, phase = build["metadata"]["name"], get_field(build, "status", "phase") or "New"
     detail = get_field(build, "status", "message") or get_field(build, "status", "outputDockerImageReference") or ""

@@ -125,11 +125,11 @@ def _exec_kubectl(program: str, verb: str, arguments: Sequence[str]) -> None:
 
 def _with_current_context(context: str, environment: dict[str, str]) -> dict[str, str]:
     """Choose the context by KUBECONFIG, not by --context: a plug-in may not know the flag, or have several words."""
-    from argosy.features.local.kubeconfig import write_current_context
+    from argosy.features.local.kubeconfig import write_current_context_kubeconfig
 
     paths = environment.get("KUBECONFIG", "").strip(os.pathsep) or os.path.expanduser("~/.kube/config")
     # k8s: of several files, the first that names a current-context wins.
-    return {**environment, "KUBECONFIG": f"{write_current_context(context)}{os.pathsep}{paths}"}
+    return {**environment, "KUBECONFIG": f"{write_current_context_kubeconfig(context)}{os.pathsep}{paths}"}
 
 
 def _choose_context(verb: str, arguments: Sequence[str]) -> tuple[str, dict[str, str]]:
@@ -139,14 +139,14 @@ def _choose_context(verb: str, arguments: Sequence[str]) -> tuple[str, dict[str,
     names = {flag.partition("=")[0] for flag in flags}
     if _selects_cluster(flags):
         return "", environment
-    from argosy.cli.cluster_target import add_variable_to_error
+    from argosy.cli.cluster_target import mention_context_variable_in_error
     from argosy.cli.running_sandbox_selection import select_folder
     from argosy.kube.client.kubeconfig import check_context, list_contexts, list_environment_paths
 
     needs_cluster = verb not in OFFLINE_VERBS and not names & OFFLINE_FLAGS and "--dry-run=client" not in flags
     if context := environment.get("ARGOSY_CONTEXT", ""):
         if needs_cluster:
-            with add_variable_to_error(context):
+            with mention_context_variable_in_error(context):
                 check_context(context)
         return context, environment
     if not list_environment_paths() and (run := select_folder(None).find_running_instance()):

@@ -32,7 +32,7 @@ def find_program(name: str, path: str | None = None) -> str:
     )
 
 
-def render_script(*arguments: str) -> str:
+def render_argosy_script(*arguments: str) -> str:
     """Shell script that runs argosy with these arguments."""
     command = " ".join(shlex.quote(argument) for argument in (sys.executable, "-m", "argosy", *arguments))
     return f'#!/bin/sh\n{SCRIPT_MARKER}\nexec {command} "$@"\n'

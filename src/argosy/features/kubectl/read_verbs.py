@@ -27,7 +27,7 @@ TableRow = tuple[Manifest, list[str]]
 async def get(session: KubectlSession) -> int:
     resources = await session.resolve_resources()
     if session.args.output in ("", "wide"):
-        return await _get_tables(session, resources)
+        return await _print_resource_tables(session, resources)
     manifests = [manifest async for _, manifest in _iterate_existing(session, resources)]
     if path := session.args.sort_by:
         manifests.sort(key=lambda manifest: _sort_key(manifest, path))
@@ -107,7 +107,7 @@ def _strip_managed_fields(value: Any) -> Any:
 # -- tables
 
 
-async def _get_tables(session: KubectlSession, resources: Sequence[NamedResources]) -> int:
+async def _print_resource_tables(session: KubectlSession, resources: Sequence[NamedResources]) -> int:
     has_several_kinds = len({resource.kind for resource in resources}) > 1
     printed_rows = code = 0
     for resource in resources:
@@ -123,7 +123,7 @@ async def _get_tables(session: KubectlSession, resources: Sequence[NamedResource
         for problem in problems:
             print(f"Error from server ({problem.reason}): {problem.message}", file=sys.stderr, flush=True)
     if not printed_rows and not code and not session.args.ignore_not_found:
-        has_namespace = any(session.request_namespace(resource) for resource in resources)
+        has_namespace = any(session.get_request_namespace(resource) for resource in resources)
         where = f" in {session.namespace} namespace." if has_namespace else ""
         print(f"No resources found{where}", file=sys.stderr)
     if session.args.watch:
@@ -140,8 +140,8 @@ async def _fetch_table(
     for name in resource.names or ("",):
         try:
             table = await session.cluster.fetch_table(
-                resource.kind, namespace=session.request_namespace(resource), name=name, labels=session.args.selector,
-                fields=session.args.field_selector,
+                resource.kind, namespace=session.get_request_namespace(resource), name=name,
+                labels=session.args.selector, fields=session.args.field_selector,
             )  # fmt: skip
         except ClusterError as error:
             is_missing = error.code == 404 and name
@@ -205,7 +205,7 @@ async def _watch_table(session: KubectlSession, resources: Sequence[NamedResourc
     if len(resources) != 1:
         raise KubectlError("you may only watch a single kind")
     resource = resources[0]
-    namespace = session.request_namespace(resource)
+    namespace = session.get_request_namespace(resource)
     resource_version = (
         await session.cluster.list(resource.kind, namespace=namespace, labels=session.args.selector)
     ).version

@@ -33,7 +33,7 @@ class KubectlSession:
     async def resolve_resources(self, arguments: Sequence[str] | None = None) -> list[NamedResources]:
         return parse_resource_arguments(self.args.words if arguments is None else arguments, await self.cluster.kinds())
 
-    def request_namespace(self, resource: NamedResources) -> str:
+    def get_request_namespace(self, resource: NamedResources) -> str:
         """Namespace of a request; empty for all namespaces or a cluster-scoped kind."""
         return self.namespace if resource.info.namespaced and not self.args.all_namespaces else ""
 
@@ -53,7 +53,7 @@ class KubectlSession:
             if not resource.names:
                 listing = await self.cluster.list(
                     resource.kind,
-                    namespace=self.request_namespace(resource),
+                    namespace=self.get_request_namespace(resource),
                     labels=self.args.selector,
                     fields=self.args.field_selector,
                 )

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from argosy.errors import ClusterError
-from argosy.features.kubectl.build_log_pod_lookup import describe_build, find_build, list_build_pods
+from argosy.features.kubectl.build_log_pod_lookup import describe_build_without_pod, find_build, list_build_pods
 from argosy.features.kubectl.jsonpath import format_value
 from argosy.features.kubectl.session import KubectlError, KubectlSession, get_field, print_lines
 from argosy.features.kubectl.write_verbs import POLL_INTERVAL_SECONDS
@@ -98,7 +98,7 @@ async def logs(session: KubectlSession) -> int:
     args = session.args
     if build := await find_build(session):
         if (pods := await list_build_pods(session, build)) is None:
-            print_lines(describe_build(build))
+            print_lines(describe_build_without_pod(build))
             return 0
     else:
         pods = await _find_pods(session)

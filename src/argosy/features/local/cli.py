@@ -218,12 +218,12 @@ def run_kubeconfig(args: argparse.Namespace) -> int:
 
 def _print_target(folder: DataFolder) -> None:
     """Print to stderr whose kubeconfig it is, and which other cluster the environment selects."""
-    from argosy.cli.cluster_target import describe_other_target, describe_run
+    from argosy.cli.cluster_target import describe_other_selected_cluster, describe_run
 
     run = folder.find_running_instance()
     target_name = describe_run(folder, run) if run else f"the sandbox in {folder.root}, which is not running"
     print(f"target: {target_name}", file=sys.stderr, flush=True)
-    if other_target := describe_other_target(folder):
+    if other_target := describe_other_selected_cluster(folder):
         print(f"note: {other_target}", file=sys.stderr, flush=True)
 
 
@@ -237,9 +237,9 @@ def _find_running_sandbox(args: argparse.Namespace) -> DataFolder:
 
 
 def run_load(args: argparse.Namespace) -> int:
-    from argosy.features.local.sandbox_manifest_apply import load_manifests
+    from argosy.features.local.sandbox_manifest_apply import apply_manifest_files
 
-    for line in load_manifests(_find_running_sandbox(args), [Path(name) for name in args.filename]):
+    for line in apply_manifest_files(_find_running_sandbox(args), [Path(name) for name in args.filename]):
         print(line, flush=True)
     return 0
 

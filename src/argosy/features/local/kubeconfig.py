@@ -35,7 +35,7 @@ def build_kubeconfig(context: str, api: str, ca_certificate: bytes, user: str, t
     }
 
 
-def write_current_context(context: str) -> Path:
+def write_current_context_kubeconfig(context: str) -> Path:
     """Write a kubeconfig with only a current-context: first in KUBECONFIG, it selects a context of the other files."""
     name = hashlib.sha256(context.encode()).hexdigest()[:16]  # context names may contain / and :
     file = (get_state_folder() / "contexts" / f"{name}.yaml").absolute()

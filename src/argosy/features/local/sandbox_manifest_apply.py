@@ -25,7 +25,7 @@ KIND_ORDER = {"Namespace": 0, "CustomResourceDefinition": 1, "PriorityClass": 2,
 CRD_TIMEOUT_SECONDS = 10.0
 
 
-def load_manifests(folder: DataFolder, sources: list[Path]) -> Iterator[str]:
+def apply_manifest_files(folder: DataFolder, sources: list[Path]) -> Iterator[str]:
     """Apply the manifests and yield a line for each. All files are read before the first write."""
     run = require_running_instance(folder)
     manifests = [manifest for source in sources for file in _list_files(source) for manifest in _read_file(file)]

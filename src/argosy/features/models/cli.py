@@ -140,14 +140,14 @@ async def _run_get(service: ModelService, args: argparse.Namespace) -> int:
         ("runtime", model.runtime),
         ("model", f"{model.format} from {model.source}" if model.source else model.format),
         ("app", model.app),
-        *_build_origin_rows(model),
+        *_build_trace_hint_rows(model),
         *(_build_query_rows(model) if model.url else ()),
     ]
     print("\n".join(f"{label:<11}{text}" for label, text in rows if text))
     return 0
 
 
-def _build_origin_rows(model: ServedModel) -> list[tuple[str, str]]:
+def _build_trace_hint_rows(model: ServedModel) -> list[tuple[str, str]]:
     """Hint at `argosy trace` while a model on a volume is not ready."""
     if model.ready == "True" or not model.source.startswith("pvc://"):
         return []

@@ -20,7 +20,7 @@ from argosy.features.models.ssrf_guarded_requests import send_guarded_request
 from argosy.gitops.live.inference_service import ServedModel, read_served_model
 from argosy.kube.objects import key_of
 from argosy.web.caller_application_service import build_service
-from argosy.web.live_updates.live_page_definitions import LivePage, is_in_namespace
+from argosy.web.live_updates.live_page_definitions import LivePage, is_in_page_namespace
 from argosy.web.objects_of_visible_applications import (
     RESTART_ACTION,
     TRY_ACTION,
@@ -190,6 +190,6 @@ LIVE = (
         RequiresPermission("applications", "get", resolve_model),
         build_updates,
         AFFECTED_KINDS,
-        is_in_namespace,
+        is_in_page_namespace,
     ),
 )

@@ -49,7 +49,8 @@ def build_page_values(request: RequestContext) -> dict[str, Any]:
     visible_rows = [
         entry
         for entry in rows
-        if search_text in _search_text(entry.row) and (not state or entry.row.health == health_by_state.get(state))
+        if search_text in _build_search_text(entry.row)
+        and (not state or entry.row.health == health_by_state.get(state))
     ]
     has_degraded = any(entry.row.health == "Degraded" for entry in rows)
     has_progressing = any(entry.row.health == "Progressing" for entry in rows)
@@ -68,7 +69,7 @@ def build_page_values(request: RequestContext) -> dict[str, Any]:
     }
 
 
-def _search_text(row: ModelRow) -> str:
+def _build_search_text(row: ModelRow) -> str:
     model = row.model
     return f"{model.namespace}/{model.name} {model.runtime} {model.format} {model.source} {model.app}".lower()
 

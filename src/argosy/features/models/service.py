@@ -98,14 +98,16 @@ class ModelService:
     async def query_model(self, model: ServedModel, input_text: str, *, seconds: float, insecure: bool) -> ModelAnswer:
         inference_request = build_inference_request(model, input_text)
         if inference_request.needs_name:
-            inference_request = inference_request.with_model_name(await self._served_name(model, insecure=insecure))
+            inference_request = inference_request.with_model_name(
+                await self._fetch_served_name(model, insecure=insecure)
+            )
         url = model.url.rstrip("/") + inference_request.path
         response = await asyncio.to_thread(
             self.send_request, url, inference_request.body, timeout_seconds=seconds, insecure=insecure
         )
         return ModelAnswer(inference_request, response)
 
-    async def _served_name(self, model: ServedModel, *, insecure: bool) -> str:
+    async def _fetch_served_name(self, model: ServedModel, *, insecure: bool) -> str:
         """Name under which the model server serves the model; it may differ from the InferenceService's name."""
         url = model.url.rstrip("/") + MODELS_PATH
         document = (

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from argosy.errors import ArgosyError
 from argosy.features.notebooks.job_views import RunView
-from argosy.features.notebooks.sanitized_cells import DisplayCell, list_source_cells
+from argosy.features.notebooks.sanitized_cells import DisplayCell, list_cells_without_outputs
 from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.policy.projects import permits_source
 from argosy.gitops.source.git.refs import COMMIT_ID
@@ -96,7 +96,9 @@ def _read_cells(tree: FileTree, address: NotebookAddress) -> SourceCells:
         notebook = None
     if not isinstance(notebook, dict):
         return SourceCells(note=f"Cannot read the sources: {address.path} is not a notebook, or is too large.")
-    return SourceCells(list_source_cells(notebook), f"Sources from Git at {address.commit[:7]}. {OUTPUTS_NOTE}")
+    return SourceCells(
+        list_cells_without_outputs(notebook), f"Sources from Git at {address.commit[:7]}. {OUTPUTS_NOTE}"
+    )
 
 
 async def load_run_sources(request: RequestContext, view: RunView, sources: NotebookSources) -> SourceCells:

@@ -144,7 +144,7 @@ class NotebookJobController:
     ) -> JobStep | None:
         phase, now = status.get("phase"), context.clock.now
         if phase == INITIALIZING:
-            return state_machine.initialize(job, status, find_problems(live), now())
+            return state_machine.start_build_or_attempt(job, status, find_problems(live), now())
         if phase == BUILDING:
             build = await self._builds.observe(job, state_machine.build_run_id(status), context)
             step = state_machine.update_build(job, status, build, now())
@@ -160,13 +160,15 @@ class NotebookJobController:
             return state_machine.record_model_validation_result(
                 job, status, await self._check_models(job, context), now()
             )
-        return await self._observe_run(job, status, context)
+        return await self._start_or_observe_run(job, status, context)
 
     async def _retry(self, job: NotebookJob, status: Status, context: ControllerContext) -> JobStep:
         await self._backend.stop(job.key, state_machine.get_run_key(job, status), context)
         return state_machine.start_attempt(job, status, context.clock.now())
 
-    async def _observe_run(self, job: NotebookJob, status: Status, context: ControllerContext) -> JobStep | None:
+    async def _start_or_observe_run(
+        self, job: NotebookJob, status: Status, context: ControllerContext
+    ) -> JobStep | None:
         """Start or observe the run. The image is the built one, if any; the timeout is what is left of it."""
         built = (status.get("buildStatus") or {}).get("imageReference")
         seconds_left = deadlines.compute_seconds_left(job, status, context.clock.now())
@@ -213,7 +215,7 @@ class NotebookJobController:
         self, job: NotebookJob, live: Manifest, status: Status, context: ControllerContext
     ) -> Requeue | None:
         """Handle a finished job; results written by another controller are left alone."""
-        if state_machine.is_overdue(status):
+        if state_machine.has_attempt_timed_out(status):
             await self._backend.stop(job.key, state_machine.get_run_key(job, status), context)
         if not status.get("observedGeneration"):
             return None

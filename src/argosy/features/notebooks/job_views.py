@@ -144,7 +144,7 @@ def build_row(job: Manifest, now: datetime) -> JobRow:
     metadata, status = job["metadata"], as_mapping(job.get("status"))
     notebook = as_mapping(as_mapping(job.get("spec")).get("notebook"))
     git = as_mapping(notebook.get("git"))
-    cells, ran_cells = build_strip(job), _list_ran_cells(status)
+    cells, ran_cells = build_cell_strip(job), _list_ran_cells(status)
     progress = _CELL_PROGRESS.search(str(status.get("message") or ""))
     attempts = status.get("attempts") or [{}]
     started, ended = str(status.get("startTime") or ""), str(status.get("completionTime") or "")
@@ -163,7 +163,7 @@ def build_row(job: Manifest, now: datetime) -> JobRow:
         str(notebook.get("path") or ""),
         str(git.get("url") or ""),
         str(git.get("ref") or "main"),
-        _describe_trigger(job),
+        _describe_run_cause(job),
         GOLDEN_WORDS.get(str(as_mapping(status.get("comparisonResult")).get("result") or ""), ""),
         cells,
         int(as_mapping(attempts[-1]).get("number") or 0),
@@ -175,7 +175,7 @@ def read_phase(status: Mapping[str, Any]) -> str:
     return status_phase if status_phase in (*TERMINAL, "Pending") else "Running"
 
 
-def build_strip(job: Manifest) -> tuple[StripCell, ...]:
+def build_cell_strip(job: Manifest) -> tuple[StripCell, ...]:
     """All known cells; while the notebook runs, also the next ones."""
     status = as_mapping(job.get("status"))
     cells_with_findings = {entry.cell for entry in read_findings(job) if entry.severity != "info"}
@@ -284,7 +284,7 @@ def _read_failure_message(status: Mapping[str, Any]) -> str:
     return ""
 
 
-def _describe_trigger(job: Manifest) -> str:
+def _describe_run_cause(job: Manifest) -> str:
     status = as_mapping(job.get("status"))
     re_run = get_annotation(job, RE_RUN) or ""
     if re_run and re_run == status.get("observedReRun"):

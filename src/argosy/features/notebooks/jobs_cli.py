@@ -87,7 +87,7 @@ def _describe_job(job: Manifest) -> Iterator[tuple[str, str]]:
         yield f"run #{entry.get('number')}", f"{entry.get('phase')}{ended} {entry.get('message') or ''}".rstrip()
     for entry in status.get("artefacts") or ():
         yield "left", f"{entry['path']}  {entry['digest']}"
-    for entry in _list_triggers(job):
+    for entry in _list_last_run_triggers(job):
         message_text = f": {entry['message']}" if entry.get("message") else ""
         target = "/".join(str(entry[name]) for name in ("kind", "name") if entry.get(name))
         action_text = " ".join(filter(None, (entry.get("action"), target))) or "an entry"
@@ -108,7 +108,7 @@ def _describe_failure(status: Fields) -> str:
     return message if len(message) <= MAX_REASON_CHARACTERS else message[: MAX_REASON_CHARACTERS - 1] + "…"
 
 
-def _list_triggers(job: Manifest) -> Iterator[Fields]:
+def _list_last_run_triggers(job: Manifest) -> Iterator[Fields]:
     """Triggers of the run that is shown; those of an earlier run would look like results of a failed one."""
     status = _get_status(job)
     attempts = status.get("attempts") or [{}]
@@ -128,7 +128,12 @@ async def _print_cells(client: NotebookJobClient, args: argparse.Namespace) -> i
         print_message(f"no cell of {args.name} has run yet; see: argosy notebook get {args.name}")
     else:
         rows = [
-            (str(result["cellIndex"]), result["status"], result.get("executionTime") or "", _get_first_line(result))
+            (
+                str(result["cellIndex"]),
+                result["status"],
+                result.get("executionTime") or "",
+                _get_first_output_line(result),
+            )
             for result in results
         ]
         print("\n".join(format_table(("CELL", "STATUS", "TIME", "MESSAGE"), rows)))
@@ -178,6 +183,6 @@ def _describe_cell_count(status: Fields) -> str:
     return f"{statuses.count('Success')}/{len(statuses)}" if statuses else ""
 
 
-def _get_first_line(cell: Fields) -> str:
+def _get_first_output_line(cell: Fields) -> str:
     text = str(cell.get("errorMessage") or cell.get("output") or "")
     return next((line.strip() for line in text.splitlines() if line.strip()), "")

@@ -161,7 +161,7 @@ def read_job(manifest: Manifest) -> NotebookJob:
         timeout=_parse_seconds(spec.get("timeout"), DEFAULT_TIMEOUT_SECONDS),
         resources=_as_map(pod.get("resources")),
         env=_as_maps(pod.get("env")),
-        env_from=(*_as_maps(pod.get("envFrom")), *_read_credentials(pod)),
+        env_from=(*_as_maps(pod.get("envFrom")), *_credentials_to_env_from(pod)),
         volumes=tuple(
             _read_volume(fields) for fields in (*_as_maps(pod.get("volumes")), *_as_maps(spec.get("volumes")))
         ),
@@ -185,7 +185,7 @@ def _read_notebook_location(fields: Fields) -> NotebookLocation:
     return NotebookLocation(*(str(value or "") for value in texts))
 
 
-def _read_credentials(pod: Fields) -> tuple[Fields, ...]:
+def _credentials_to_env_from(pod: Fields) -> tuple[Fields, ...]:
     """Translate `credentials` to `envFrom` when reading, so that the stored spec stays as in Git."""
     return tuple({"secretRef": {"name": str(name)}} for name in pod.get("credentials") or ())
 

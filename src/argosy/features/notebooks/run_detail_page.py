@@ -18,7 +18,7 @@ from argosy.features.notebooks.list_page import TOUCHES_JOBS
 from argosy.features.notebooks.notebook_job_lookup_and_rerun import NotebookJobClient
 from argosy.features.notebooks.sanitized_cells import DisplayCell, DisplayOutput, find_html, list_display_cells
 from argosy.gitops.application_client.application_service import utc_now
-from argosy.web.live_updates.live_page_definitions import LivePage, is_in_namespace
+from argosy.web.live_updates.live_page_definitions import LivePage, is_in_page_namespace
 from argosy.web.objects_of_visible_applications import (
     RUN_ACTION,
     build_impersonating_cluster,
@@ -84,7 +84,7 @@ async def build_values(request: RequestContext, sources: NotebookSources) -> dic
         "told": row.message if view.is_last else view.why,
         "cells": cells,
         "source_note": source_note,
-        "strip": build_strip(view, cells),
+        "strip": build_cell_strip(view, cells),
         "app_path": get_owner_page_path(request, request.subject),
         "may_run": request.is_allowed("applications", RUN_ACTION, request.rbac_object),
         "whole": [finding for finding in view.notes if finding.cell < 0],
@@ -137,10 +137,10 @@ async def build_cells(request: RequestContext, view: RunView, sources: NotebookS
         _build_cell(index, results.get(index), display_cells.get(index), states.get(index, "waiting"), view, html_base)
         for index in sorted({*results, *display_cells})
     ]
-    return _open_cells(cells), source_cells.note
+    return _mark_open_cells(cells), source_cells.note
 
 
-def _open_cells(cells: list[CellView]) -> list[CellView]:
+def _mark_open_cells(cells: list[CellView]) -> list[CellView]:
     """Open the cells that need attention; if there are none, open all cells of a short notebook."""
     open_indexes = {cell.index for cell in cells if cell.state in ("failed", "noted")}
     is_short = not open_indexes and len(cells) <= MAX_OPEN_CELLS
@@ -201,7 +201,7 @@ def _build_text_output(result: StoredCellResult | None) -> tuple[DisplayOutput, 
     return (DisplayOutput("text", result.output),) if result and result.output else ()
 
 
-def build_strip(view: RunView, cells: list[CellView]) -> list[dict[str, str]]:
+def build_cell_strip(view: RunView, cells: list[CellView]) -> list[dict[str, str]]:
     """The cells of the page and, while the notebook runs, the next ones."""
     states = {entry.index: (entry.state, entry.time) for entry in cells if entry.type == "code"}
     text_indexes = {entry.index for entry in cells if entry.type != "code"}
@@ -302,13 +302,17 @@ async def build_updates(sources: NotebookSources, request: RequestContext) -> di
 def build_live_pages(sources: NotebookSources) -> tuple[LivePage, ...]:
     return (
         LivePage(
-            "/notebooks/{ns}/{name}", READ_PERMISSION, partial(build_updates, sources), TOUCHES_JOBS, is_in_namespace
+            "/notebooks/{ns}/{name}",
+            READ_PERMISSION,
+            partial(build_updates, sources),
+            TOUCHES_JOBS,
+            is_in_page_namespace,
         ),
         LivePage(
             "/notebooks/{ns}/{name}/runs/{id}",
             READ_PERMISSION,
             partial(build_updates, sources),
             TOUCHES_JOBS,
-            is_in_namespace,
+            is_in_page_namespace,
         ),
     )

@@ -50,7 +50,7 @@ def list_display_cells(notebook: Mapping[str, Any]) -> tuple[DisplayCell, ...]:
     return tuple(_build_cell(index, cell) for index, cell in enumerate(cells[:MAX_CELLS]))
 
 
-def list_source_cells(notebook: Mapping[str, Any]) -> tuple[DisplayCell, ...]:
+def list_cells_without_outputs(notebook: Mapping[str, Any]) -> tuple[DisplayCell, ...]:
     """Cells without saved outputs: outputs of another run must not be mistaken for those of this run."""
     return tuple(replace(cell, count=None, outputs=()) for cell in list_display_cells(notebook))
 
@@ -98,7 +98,7 @@ def _build_outputs(cell: Mapping[str, Any]) -> Iterator[DisplayOutput]:
 
 def _build_data_output(data: Mapping[str, Any]) -> DisplayOutput:
     plain_text = join_text(data.get("text/plain"))
-    if picture := reencode_png(data.get("image/png")):
+    if picture := normalize_png_base64(data.get("image/png")):
         return DisplayOutput("picture", picture, truncate(plain_text, 200) or "image")
     if join_text(data.get("text/html")):
         return DisplayOutput("html", truncate(plain_text or join_text(data.get("text/html"))))
@@ -110,7 +110,7 @@ def _build_data_output(data: Mapping[str, Any]) -> DisplayOutput:
     )
 
 
-def reencode_png(content: Any) -> str:
+def normalize_png_base64(content: Any) -> str:
     """Re-encode a PNG as base64 after checking its signature and size; "" if it is not acceptable."""
     try:
         image = base64.b64decode("".join(join_text(content).split()), validate=True)

@@ -64,7 +64,7 @@ def find_problems(manifest: Manifest) -> list[SpecProblem]:
         *_check_parameters(job),
         *_check_build(job),
         *_check_models(job),
-        *_check_image(job),
+        *_check_missing_image(job),
         *_check_triggers(job, manifest),
     ]
 
@@ -214,7 +214,7 @@ def _check_models(job: NotebookJob) -> Iterator[SpecProblem]:
             yield SpecProblem(field, f"{text}; move the job there, or use a model of this namespace")
 
 
-def _check_image(job: NotebookJob) -> Iterator[SpecProblem]:
+def _check_missing_image(job: NotebookJob) -> Iterator[SpecProblem]:
     if not job.has_own_image and job.build is None:
         text = f"is not set, so {DEFAULT_IMAGE} is used; set an image with the packages that the notebook imports"
         yield SpecProblem("spec.podConfig.containerImage", text, fatal=False)

@@ -85,7 +85,7 @@ def start_run(job: NotebookJob, status: Status, now: datetime) -> JobStep:
     return JobStep(_set_phase(job, new_status, INITIALIZING, "Initializing", "Initializing notebook validation", now))
 
 
-def initialize(job: NotebookJob, status: Status, problems: Sequence[SpecProblem], now: datetime) -> JobStep:
+def start_build_or_attempt(job: NotebookJob, status: Status, problems: Sequence[SpecProblem], now: datetime) -> JobStep:
     fatal_problems = [problem for problem in problems if problem.fatal]
     if fatal_problems:
         more_text = f" (and {len(fatal_problems) - 1} more)" if len(fatal_problems) > 1 else ""
@@ -207,13 +207,13 @@ def wait_for_dependency(job: NotebookJob, status: Status, message: str, now: dat
 def update_run(job: NotebookJob, status: Status, run_state: NotebookRunState, now: datetime) -> JobStep:
     """`run_state` is `absent` only if the run existed before."""
     if run_state.state == "ended" and run_state.outcome is not None:
-        return _finish_run(
+        return _finish_run_or_retry(
             job, _add_progress(status, run_state, now, has_begun=True), run_state, run_state.outcome, now
         )
     if run_state.state in ("lost", "absent", "ended"):
         message = run_state.message.strip() or "the run disappeared before it reported a result"
         outcome = RunOutcome(False, message, "infrastructure_error", retriable=True)
-        return _finish_run(job, _add_progress(status, run_state, now, has_begun=True), run_state, outcome, now)
+        return _finish_run_or_retry(job, _add_progress(status, run_state, now, has_begun=True), run_state, outcome, now)
     has_begun = run_state.state == "running"
     fields = _add_progress(status, run_state, now, has_begun=has_begun)
     deadline = deadlines.compute_deadline(job, fields)
@@ -233,7 +233,7 @@ def update_run(job: NotebookJob, status: Status, run_state: NotebookRunState, no
 
 def stop_overdue_run(job: NotebookJob, status: Status, run_state: NotebookRunState, now: datetime) -> JobStep:
     message = f"not done within {go_durations.format_duration(job.timeout)}"
-    step = _finish_run(job, status, run_state, RunOutcome(False, message, "notebook_timeout"), now)
+    step = _finish_run_or_retry(job, status, run_state, RunOutcome(False, message, "notebook_timeout"), now)
     attempts = [*step.status["attempts"][:-1], {**step.status["attempts"][-1], "reason": OVERDUE_REASON}]
     return JobStep({**step.status, "attempts": attempts}, stops_run=True)
 
@@ -246,10 +246,10 @@ def handle_failed_start(job: NotebookJob, status: Status, error: ArgosyError, no
             raise error
         timeout_message = f"the run could not be started within {go_durations.format_duration(job.timeout)}: {error}"
         outcome = RunOutcome(False, timeout_message, "pod_creation_failed")
-    return _finish_run(job, status, NotebookRunState("absent"), outcome, now)
+    return _finish_run_or_retry(job, status, NotebookRunState("absent"), outcome, now)
 
 
-def is_overdue(status: Status) -> bool:
+def has_attempt_timed_out(status: Status) -> bool:
     """True if the last attempt had to be stopped and may still be running."""
     return (deadlines.get_last_attempt(status) or {}).get("reason") == OVERDUE_REASON
 
@@ -257,7 +257,7 @@ def is_overdue(status: Status) -> bool:
 # -- finishing a run ---------------------------------------------------------------------------------------------------
 
 
-def _finish_run(
+def _finish_run_or_retry(
     job: NotebookJob, status: Status, run_state: NotebookRunState, outcome: RunOutcome, now: datetime
 ) -> JobStep:
     fields: Fields = {**status, **job_status_builder.build_validation_fields(outcome)}

@@ -112,12 +112,12 @@ def _print_items(items: list[dict[str, Any]], headings: Sequence[str], args: arg
 
 
 async def _run_triggers(service: NotificationService, args: argparse.Namespace) -> int:
-    from argosy.features.notifications.service import uses_jobs
+    from argosy.features.notifications.service import uses_notebook_jobs
 
     items: list[dict[str, Any]] = [
         {
             "name": name,
-            "about": "NotebookValidationJob" if uses_jobs(conditions) else "Application",
+            "about": "NotebookValidationJob" if uses_notebook_jobs(conditions) else "Application",
             "sends": [template for condition in conditions for template in condition.send],
             "description": " ".join(condition.description for condition in conditions),
         }

@@ -41,7 +41,7 @@ class CommitMetadataReader:
         self._own_folder: Path | None = None
         self._cleanup = ExitStack()  # of its own folder
 
-    async def fetch_commits(
+    async def fetch_commits_if_used(
         self, manifest: Manifest, texts: str, namespace: str, cluster: ClusterReader
     ) -> dict[str, Any]:
         url = str(((manifest.get("spec") or {}).get("source") or {}).get("repoURL") or "")

@@ -108,7 +108,7 @@ async def render_notification(
     return notification
 
 
-def collect_texts(settings: NotificationSettings, conditions: Sequence[TriggerCondition]) -> str:
+def join_trigger_texts(settings: NotificationSettings, conditions: Sequence[TriggerCondition]) -> str:
     """Concatenate the conditions and their templates, to detect which functions they use."""
     templates = [settings.templates.get(name) for condition in conditions for name in condition.send]
     return f"{conditions}{templates}"

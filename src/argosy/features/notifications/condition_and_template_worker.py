@@ -12,7 +12,7 @@ from argosy.errors import UserError
 from argosy.languages.expr import compile_expression
 from argosy.languages.go_printf import format_value
 from argosy.languages.go_templates import compile_template
-from argosy.languages.notification_functions import build_namespaces
+from argosy.languages.notification_functions import build_function_namespaces
 
 EVALUATE_FUNCTION: Final = "argosy.features.notifications.condition_and_template_worker:evaluate_conditions"
 RENDER_FUNCTION: Final = "argosy.features.notifications.condition_and_template_worker:render_templates"
@@ -22,7 +22,10 @@ VERBATIM_FIELDS: Final = frozenset({"method", "deliveryPolicy", "commentTag"})  
 
 def evaluate_conditions(payload: dict[str, Any]) -> list[dict[str, Any]]:
     """Evaluate each condition and its oncePer. argo: a condition that fails counts as false."""
-    values = {**payload["values"], **build_namespaces(datetime.fromisoformat(payload["now"]), payload.get("commits"))}
+    values = {
+        **payload["values"],
+        **build_function_namespaces(datetime.fromisoformat(payload["now"]), payload.get("commits")),
+    }
     return [_evaluate_condition(condition, values) for condition in payload["conditions"]]
 
 
@@ -47,7 +50,7 @@ def _evaluate_condition(condition: dict[str, str], values: dict[str, Any]) -> di
 def render_templates(payload: dict[str, Any]) -> dict[str, Any]:
     """Render the templates in order; fields of a later template replace those of an earlier one."""
     now = datetime.fromisoformat(payload["now"])
-    values = {**payload["values"], **build_namespaces(now, payload.get("commits"))}
+    values = {**payload["values"], **build_function_namespaces(now, payload.get("commits"))}
     remaining_texts = [MAX_TEMPLATE_TEXTS]
 
     def render_value(value: Any, name: str = "") -> Any:

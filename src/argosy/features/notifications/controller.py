@@ -20,8 +20,8 @@ from argosy.features.notifications.commit_metadata import CommitMetadataReader
 from argosy.features.notifications.condition_and_template_evaluation import (
     ConditionResult,
     ConfinedPool,
-    collect_texts,
     evaluate_conditions,
+    join_trigger_texts,
     render_notification,
 )
 from argosy.features.notifications.drift_lookup import load_drift
@@ -29,7 +29,7 @@ from argosy.features.notifications.receiver_backoff import ReceiverBackoff
 from argosy.features.notifications.reconcile_pass_working_state import DueMessage, NotificationPass
 from argosy.features.notifications.sent_messages import build_state_key, read_pending, read_state
 from argosy.features.notifications.services import MessageDelivery, deliver
-from argosy.features.notifications.settings import NotificationSettings, list_used_names, uses_jobs
+from argosy.features.notifications.settings import NotificationSettings, list_used_variables, uses_notebook_jobs
 from argosy.features.notifications.settings_cache import NotificationSettingsCache, SettingsVersions
 from argosy.features.notifications.subscriptions import NotificationDestination, list_destinations
 from argosy.http_client.allowed_host_request import DeliveryUnknown
@@ -70,8 +70,8 @@ class NotificationController:
     def watches(self) -> Sequence[Watch]:
         return (
             Watch(self.kind, itself),
-            Watch(CONFIG_MAP, _map_settings_to_keys, metadata_only=True),
-            Watch(SECRET, _map_settings_to_keys, metadata_only=True),
+            Watch(CONFIG_MAP, _yield_own_key_if_settings, metadata_only=True),
+            Watch(SECRET, _yield_own_key_if_settings, metadata_only=True),
         )
 
     async def reconcile(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
@@ -118,7 +118,7 @@ class NotificationController:
         return {
             trigger: trigger_destinations
             for trigger, trigger_destinations in destinations_by_trigger.items()
-            if trigger in settings.triggers and uses_jobs(settings.triggers[trigger]) == is_for_jobs
+            if trigger in settings.triggers and uses_notebook_jobs(settings.triggers[trigger]) == is_for_jobs
         }
 
     async def _report_abandoned_claims(self, notification_pass: NotificationPass, context: ControllerContext) -> None:
@@ -147,7 +147,7 @@ class NotificationController:
         context: ControllerContext,
     ) -> None:
         conditions = {trigger: notification_pass.settings.triggers[trigger] for trigger in destinations_by_trigger}
-        if any("drift" in list_used_names(item) for item in conditions.values()):
+        if any("drift" in list_used_variables(item) for item in conditions.values()):
             notification_pass.drift = await load_drift(notification_pass.manifest, context.cluster)
         arguments = (
             notification_pass.manifest,
@@ -218,7 +218,7 @@ class NotificationController:
             f"{due_message.destination.service}:{due_message.destination.recipient}",
             due_message.condition_result.trigger,
         )
-        texts = collect_texts(notification_pass.settings, [due_message.condition_result.condition])
+        texts = join_trigger_texts(notification_pass.settings, [due_message.condition_result.condition])
         notification_pass.commits = notification_pass.commits or await self._fetch_commits(
             notification_pass, texts, context
         )
@@ -262,7 +262,7 @@ class NotificationController:
     async def _fetch_commits(
         self, notification_pass: NotificationPass, texts: str, context: ControllerContext
     ) -> dict[str, Any]:
-        return await self._commits.fetch_commits(
+        return await self._commits.fetch_commits_if_used(
             notification_pass.manifest, texts, notification_pass.versions[0], context.cluster
         )
 
@@ -360,7 +360,7 @@ def _get_occurrence_id(notification_pass: NotificationPass, due_message: DueMess
     )
 
 
-def _map_settings_to_keys(manifest: Manifest) -> Iterable[ResourceKey]:
+def _yield_own_key_if_settings(manifest: Manifest) -> Iterable[ResourceKey]:
     settings = (constants.SETTINGS_CONFIG_MAP, constants.SETTINGS_SECRET, constants.ARGOSY_CONFIG_MAP)
     if manifest["metadata"]["name"] in settings:
         yield key_of(manifest)

@@ -103,7 +103,7 @@ def read_history(events: Iterable[Manifest]) -> list[NotificationHistoryRow]:
     return sorted(rows, reverse=True)
 
 
-def list_recorded_messages(
+def list_messages_without_event(
     manifests: Iterable[Manifest], event_rows: Sequence[NotificationHistoryRow]
 ) -> list[NotificationHistoryRow]:
     """List messages recorded in annotations whose Event has expired."""

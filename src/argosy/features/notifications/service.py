@@ -22,19 +22,23 @@ from argosy.features.notifications.argocd_export import build_export
 from argosy.features.notifications.commit_metadata import CommitMetadataReader
 from argosy.features.notifications.condition_and_template_evaluation import (
     ConditionResult,
-    collect_texts,
     evaluate_conditions,
+    join_trigger_texts,
     render_notification,
 )
-from argosy.features.notifications.delivery_events import NotificationHistoryRow, list_recorded_messages, read_history
+from argosy.features.notifications.delivery_events import (
+    NotificationHistoryRow,
+    list_messages_without_event,
+    read_history,
+)
 from argosy.features.notifications.drift_lookup import load_drift
 from argosy.features.notifications.services import MessageDelivery, deliver
 from argosy.features.notifications.settings import (
     NotificationSettings,
     TriggerCondition,
-    list_used_names,
+    list_used_variables,
     read_settings,
-    uses_jobs,
+    uses_notebook_jobs,
 )
 from argosy.features.notifications.settings_cache import load_settings
 from argosy.features.notifications.subscriptions import NotificationDestination, list_destinations
@@ -51,7 +55,7 @@ __all__ = [
     "TriggerTrial",
     "build_export",
     "load_notification_service",
-    "uses_jobs",
+    "uses_notebook_jobs",
 ]
 PREVIEW_DESTINATION: Final = NotificationDestination("", "")  # used without subscribers, to show the message anyway
 
@@ -88,7 +92,7 @@ class NotificationService:
 
     async def find_object(self, trigger: str, name: str) -> Manifest:
         """Load the Application, or the NotebookValidationJob if the trigger is about jobs."""
-        kind = NOTEBOOK_JOB if uses_jobs(self.find_conditions(trigger)) else APPLICATION
+        kind = NOTEBOOK_JOB if uses_notebook_jobs(self.find_conditions(trigger)) else APPLICATION
         namespace, _, object_name = name.rpartition("/")
         if kind == APPLICATION or namespace:
             manifest = await self.cluster.get(ResourceKey(*kind, namespace or self.control, object_name))
@@ -104,13 +108,13 @@ class NotificationService:
     ) -> TriggerTrial:
         """Test a trigger. With `sends`, send to the recipients in `to` even if the condition is false."""
         now, conditions = datetime.now(UTC), self.find_conditions(trigger)
-        drift = await load_drift(manifest, self.cluster) if "drift" in list_used_names(conditions) else None
+        drift = await load_drift(manifest, self.cluster) if "drift" in list_used_variables(conditions) else None
         subscribed = list_destinations(manifest, self.settings).get(trigger, [])
         wanted_destinations = [_parse_destination(item) for item in recipients] or subscribed or [PREVIEW_DESTINATION]
         pool, commit_reader = WorkerPool(workers=1), CommitMetadataReader()
         try:
-            commits = await commit_reader.fetch_commits(
-                manifest, collect_texts(self.settings, conditions), self.control, self.cluster
+            commits = await commit_reader.fetch_commits_if_used(
+                manifest, join_trigger_texts(self.settings, conditions), self.control, self.cluster
             )
             results = await evaluate_conditions(
                 pool, manifest, {trigger: conditions}, self.settings, drift, now, commits
@@ -122,7 +126,7 @@ class NotificationService:
                     template_names = item.condition.send
                     arguments = (manifest, template_names, destination, drift, now, commits)
                     messages.append(
-                        await self._build_message(
+                        await self._render_and_send_message(
                             pool, *arguments, should_send=should_send, is_trial=bool(recipients) and not should_send
                         )
                     )
@@ -131,7 +135,7 @@ class NotificationService:
             await pool.close()
         return TriggerTrial(trigger, tuple(results), tuple(messages))
 
-    async def _build_message(
+    async def _render_and_send_message(
         self,
         pool: WorkerPool,
         manifest: Manifest,
@@ -172,7 +176,7 @@ class NotificationService:
         rows = read_history((await self.cluster.list(EVENT, namespace=namespace)).items)
         for kind in (APPLICATION, NOTEBOOK_JOB):
             try:
-                rows += list_recorded_messages((await self.cluster.list(kind, namespace=namespace)).items, rows)
+                rows += list_messages_without_event((await self.cluster.list(kind, namespace=namespace)).items, rows)
             except ClusterError as error:
                 if error.code not in (403, 404):
                     raise

@@ -221,12 +221,12 @@ def _render_expression(value: Any) -> str:
     return "true" if value is True else "" if value is None or value is False else str(value)
 
 
-def uses_jobs(conditions: Sequence[TriggerCondition]) -> bool:
+def uses_notebook_jobs(conditions: Sequence[TriggerCondition]) -> bool:
     """Return True if a trigger is about NotebookValidationJobs, because its conditions use `job`."""
     return any("job" in _compile_cached(condition.when).names for condition in conditions)
 
 
-def list_used_names(conditions: Sequence[TriggerCondition]) -> frozenset[str]:
+def list_used_variables(conditions: Sequence[TriggerCondition]) -> frozenset[str]:
     texts = [text for condition in conditions for text in (condition.when, condition.once_per) if text]
     return frozenset().union(*(_compile_cached(text).names for text in texts)) if texts else frozenset()
 

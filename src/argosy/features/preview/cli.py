@@ -103,9 +103,9 @@ def _print_preview(preview: Preview, args: argparse.Namespace) -> None:
 
 
 def _render_lines(preview: Preview, screen: TerminalOutput, *, shows_diff: bool) -> Iterator[str]:
-    from argosy.features.preview.output_rows_and_json import build_rows, render_head_line
+    from argosy.features.preview.output_rows_and_json import build_rows, render_preview_summary
 
-    yield drop_control_characters(render_head_line(preview))
+    yield drop_control_characters(render_preview_summary(preview))
     yield f"Impact: {drop_control_characters(preview.impact.summary)}"
     if not preview.impact.app_changes:
         return

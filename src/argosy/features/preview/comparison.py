@@ -111,7 +111,7 @@ class _SideComparisonRun:
         self._check_names()
         self.comparison.touched = _add_files_to_duplicate_names(self.comparison.touched)
         if not self.names:
-            self._compare_unnamed_folders(folders)
+            self._compare_folders_without_application(folders)
             self._note_undeployed_files()
         self._compare_application_sets()
         self.comparison.notes += [*self.before.notes, *self.after.notes]
@@ -164,7 +164,7 @@ class _SideComparisonRun:
         if (
             is_same
             and new is not None
-            and self.renderer.is_current(new, application.app, self.sides.base, application.file)
+            and self.renderer.has_same_inputs_on_side(new, application.app, self.sides.base, application.file)
         ):
             return new, new
         if is_same and new is not None and new.is_external:
@@ -283,7 +283,7 @@ class _SideComparisonRun:
 
     # -- folders without an Application --
 
-    def _compare_unnamed_folders(self, application_folders: set[str]) -> None:
+    def _compare_folders_without_application(self, application_folders: set[str]) -> None:
         all_folders = self.before.reach_by_folder.keys() | self.after.reach_by_folder.keys()
         above = {posixpath.dirname(application.file) for application in self.comparison.applications}
         homes = {posixpath.join(home, path) for path in application_folders for home in above}

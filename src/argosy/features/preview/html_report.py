@@ -15,7 +15,7 @@ from argosy.features.preview.output_rows_and_json import (
     build_rows,
     build_unified_diff,
     iterate_field_lines,
-    render_head_line,
+    render_preview_summary,
 )
 from argosy.features.preview.service import Preview
 from argosy.gitops.analysis.object_changes import ApplicationChange, ObjectChange
@@ -51,7 +51,7 @@ def render_html(preview: Preview) -> str:
         *_render_table(preview),
         *(f'<p class="odd">{escape(note)}</p>' for note in preview.notes),
     ]
-    end = [f'<p class="idle">{escape(render_head_line(preview))}</p>', "</body></html>\n"]
+    end = [f'<p class="idle">{escape(render_preview_summary(preview))}</p>', "</body></html>\n"]
     return "\n".join([*head, *_render_changes(preview), *end])
 
 

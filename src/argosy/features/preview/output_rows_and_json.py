@@ -104,7 +104,7 @@ def build_unified_diff(change: ObjectChange, context: int = 3) -> list[str]:
     return list(difflib.unified_diff(before, after, "before", "after", lineterm="", n=context))[2:]
 
 
-def render_head_line(preview: Preview) -> str:
+def render_preview_summary(preview: Preview) -> str:
     range_text = f"since {preview.base}" if preview.has_working_tree else f"{preview.base}…{preview.head}"
     return (
         f"{preview.title} ({range_text}): {_render_counts(preview)}, "

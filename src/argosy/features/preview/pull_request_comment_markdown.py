@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from argosy.features.preview.output_rows_and_json import build_rows, build_unified_diff, render_head_line
+from argosy.features.preview.output_rows_and_json import build_rows, build_unified_diff, render_preview_summary
 from argosy.features.preview.service import Preview
 from argosy.gitops.analysis.object_changes import ApplicationChange, ObjectChange
 
@@ -25,7 +25,7 @@ _MARKDOWN_PATTERN: Final = re.compile(r"([\\`*_{}\[\]<>#|~@])")
 
 
 def render_comment(preview: Preview, max_characters: int = MAX_COMMENT_CHARACTERS) -> str:
-    head = "\n".join(_render_head(preview))
+    head = "\n".join(_render_comment_header(preview))
     parts, remaining = [head], max_characters - len(head) - _RESERVED_CHARACTERS
     details = [(touched, change) for touched in preview.impact.app_changes for change in touched.changes]
     dropped = 0
@@ -53,7 +53,7 @@ def _build_range_argument(preview: Preview) -> str:
     return preview.names[0] if preview.has_working_tree else "...".join(preview.names)
 
 
-def _render_head(preview: Preview) -> Iterator[str]:
+def _render_comment_header(preview: Preview) -> Iterator[str]:
     yield COMMENT_MARK
     yield f"### argosy preview · {escape_markdown(preview.title)}"
     yield ""
@@ -74,7 +74,7 @@ def _render_head(preview: Preview) -> Iterator[str]:
         yield f"- {escape_markdown(note[:300])}"
     if preview.notes:
         yield ""
-    yield f"<sub>{escape_markdown(render_head_line(preview))}</sub>"
+    yield f"<sub>{escape_markdown(render_preview_summary(preview))}</sub>"
     yield ""
 
 

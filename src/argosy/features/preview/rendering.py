@@ -22,7 +22,7 @@ from argosy.gitops.render import BuildSettings, are_inputs_unchanged, build_envi
 from argosy.gitops.render.manifest_generate_paths import GENERATE_PATHS_SCOPE
 from argosy.gitops.workspace.checkout_cache import CheckoutCache
 from argosy.gitops.workspace.manifest_files import relative_path
-from argosy.gitops.workspace.render_request_parts import is_repository_url
+from argosy.gitops.workspace.render_request_parts import is_url_of_repository
 from argosy.gitops.workspace.rendered_manifest_locations import locate_manifests
 
 _SETTINGS = BuildSettings()
@@ -125,7 +125,9 @@ class SideRenderer:
     def _get_root_path(self, location: SourceLocation) -> str:
         return os.path.join(self._root, location.root_folder) if location.root_folder else self._root
 
-    def is_current(self, side_render: SideRender, app: Application, side: ComparisonSide, file: str) -> bool:
+    def has_same_inputs_on_side(
+        self, side_render: SideRender, app: Application, side: ComparisonSide, file: str
+    ) -> bool:
         """True if all files that the render read are equal on the other side."""
         if side_render.fault or side_render.note or side_render.is_external:
             return False
@@ -145,7 +147,7 @@ class SideRenderer:
 
     def is_own_repository(self, url: str) -> bool:
         if url not in self._is_own_by_url:
-            self._is_own_by_url[url] = is_repository_url(url, self._root)
+            self._is_own_by_url[url] = is_url_of_repository(url, self._root)
         return self._is_own_by_url[url]
 
     def find_location(
@@ -163,7 +165,7 @@ class SideRenderer:
             and (resolved := self._resolve_ref(source.ref)) is not None
         ):
             return SourceLocation(resolved[1], resolved[0], "", source.ref)
-        home = find_root_folder(side.tree, file, path)
+        home = find_folder_that_has_path(side.tree, file, path)
         if home is not None and (path != "." or is_own or not source.repo_url):
             return SourceLocation(side.tree, side.revision, home)
         if is_own:
@@ -182,7 +184,7 @@ class SideRenderer:
         return self._refs[ref]
 
 
-def find_root_folder(tree: FileTree, file: str, path: str) -> str | None:
+def find_folder_that_has_path(tree: FileTree, file: str, path: str) -> str | None:
     """Find the parent folder of the Application's file in which its path exists; the repository root is tried first."""
     if path.startswith(".."):
         return None
@@ -197,9 +199,9 @@ def find_root_folder(tree: FileTree, file: str, path: str) -> str | None:
 
 
 def _build_fault(error: ArgosyError, home: str, place: FileLocation) -> RenderFailure:
-    from argosy.gitops.workspace.cli_error_hints import adapt_advice
+    from argosy.gitops.workspace.cli_error_hints import adapt_advice_to_cli
 
-    error = adapt_advice(error, in_git=True)
+    error = adapt_advice_to_cli(error, in_git=True)
     if not isinstance(error, UserError):
         return RenderFailure(RenderFailureKind.RENDER, str(error), "correct what it names", place)
     message, _, fix = error.message.partition("; ")

@@ -91,7 +91,7 @@ class PreviewRepository:
         from argosy.gitops.source.git.command import GitFailed
 
         try:
-            return self._runner.run(work) if not _is_running() else _run_in_thread(work)
+            return self._runner.run(work) if not _is_event_loop_running() else _run_in_thread(work)
         except GitFailed as error:
             advice = "if it is a partial clone: git fetch --refetch, else git fsck"
             problem = f"git cannot read all objects of this repository; {advice}"
@@ -112,7 +112,7 @@ class PreviewRepository:
         self._runner.close()
 
 
-def _is_running() -> bool:
+def _is_event_loop_running() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -101,7 +101,8 @@ def _add_entry_commands(parts: Commands[argparse.ArgumentParser]) -> None:
         name = f"{prefix}-orphaned-ignore"
         summary = f"{'ignore' if is_add else 'no longer ignore'} a kind in orphaned resource monitoring"
         parser = add_command(
-            parts, name, summary, partial(_change_orphans, is_add), arguments=(PROJECT_ARGUMENT, *GROUP_KIND_ARGUMENTS),
+            parts, name, summary, partial(_change_orphan_ignore_rule, is_add),
+            arguments=(PROJECT_ARGUMENT, *GROUP_KIND_ARGUMENTS),
             examples=(f"{name} ml '' ConfigMap", f"{name} ml batch Job --name 'train-*'"),
         )  # fmt: skip
         parser.add_argument("--name", default="", metavar="NAME", help="only objects with this name; may contain *")
@@ -220,11 +221,11 @@ def _change_destination(is_add: bool, args: argparse.Namespace) -> int:
     )
 
 
-def _change_orphans(is_add: bool, args: argparse.Namespace) -> int:
-    from argosy.gitops.application_client.project_spec_edits import change_orphan_rule
+def _change_orphan_ignore_rule(is_add: bool, args: argparse.Namespace) -> int:
+    from argosy.gitops.application_client.project_spec_edits import change_orphan_ignore_list
 
     rule = {"group": args.group, "kind": args.kind, **({"name": args.name} if args.name else {})}
-    return update_spec(args, lambda spec: change_orphan_rule(spec, rule, adds=is_add))
+    return update_spec(args, lambda spec: change_orphan_ignore_list(spec, rule, adds=is_add))
 
 
 def _change_kind(is_allow: bool, is_cluster: bool, args: argparse.Namespace) -> int:

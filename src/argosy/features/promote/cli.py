@@ -154,7 +154,7 @@ def _run_with_session(run_command: SessionCommand, args: argparse.Namespace) -> 
             args.repo, build_service_opener(options), demo, is_offline=args.offline, log=print_message
         )
         with show_progress_if_slow("reading the cluster and checking the files"), session_context as promotion_session:
-            for note in promotion_session.uncommitted_gates:
+            for note in promotion_session.uncommitted_edit_notes:
                 print_message(f"note: {drop_control_characters(note)}")
             return run_command(promotion_session, args)
     except ArgosyError as error:

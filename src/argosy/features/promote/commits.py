@@ -158,7 +158,7 @@ def commit_approval(
     branch: str = "",
 ) -> PromotionCommit:
     """Commit an approval or a rejection."""
-    gate = _find_answerable_gate(snapshot, target, actor)
+    gate = _find_approval_gate_for_actor(snapshot, target, actor)
     word = "Approve" if is_approved else "Reject"
     entry = PromotionLogEntry(
         PromotionAction.APPROVE if is_approved else PromotionAction.REJECT,
@@ -176,7 +176,7 @@ def commit_approval(
     return _commit_entry(snapshot, entry, f"{word} {release.name} for {target.name}", branch)
 
 
-def _find_answerable_gate(
+def _find_approval_gate_for_actor(
     snapshot: RepositorySnapshot, target: DeliveryEnvironment, actor: PromotionActor
 ) -> PromotionGate:
     """Return the approval gate whose role the actor has; there may be several gates with different roles."""

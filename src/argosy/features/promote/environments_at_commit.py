@@ -32,7 +32,7 @@ from argosy.features.promote.promotion_log_trailers import (
 from argosy.features.promote.promotion_pipeline import (
     PromotionPipeline,
     build_declared_pipeline,
-    find_skipped_folder,
+    describe_undeployed_folder,
     infer_pipeline,
 )
 from argosy.gitops.application import Application, read_application, read_source
@@ -142,7 +142,9 @@ class RepositorySnapshot:
                 break
             folder = posixpath.dirname(folder)
         inferred = infer_pipeline(self._list_applications())
-        if inferred is not None and (skipped_folder := find_skipped_folder(inferred, self._list_sibling_folders)):
+        if inferred is not None and (
+            skipped_folder := describe_undeployed_folder(inferred, self._list_sibling_folders)
+        ):
             raise UserError(f"{skipped_folder}; add one, or write {FILE_NAME} (docs/reference/argosy-yaml.md)")
         if inferred is None:
             message = f"no environments found: no {FILE_NAME}, and no Applications of dev, staging, production"

@@ -79,7 +79,7 @@ class OverlayWriter:
                 self._edit_literal,
                 self._edit_last_setter,
                 self._add_image_entry,
-                self._append_operation,
+                self._append_json_patch_operation,
             )
             if not any(method(move) for method in (methods if self.path else methods[2:3])):
                 problem = f"{move.address.owner} {move.address.path} cannot be set in {self.path or self.folder}"
@@ -227,7 +227,7 @@ class OverlayWriter:
 
         return write
 
-    def _append_operation(self, move: FieldMove) -> bool:
+    def _append_json_patch_operation(self, move: FieldMove) -> bool:
         """Append a JSON patch operation to the object's existing patch, or to a new one."""
         if "[" in move.address.path and move.target_field is None:
             return False

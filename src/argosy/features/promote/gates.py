@@ -201,7 +201,7 @@ def _evaluate_gate(
         return _require_running_release(name, gate, source, facts.source) or _evaluate_notebook(
             name, gate, source, facts
         )
-    return _require_running_release(name, gate, source, facts.source) or _evaluate_duration(
+    return _require_running_release(name, gate, source, facts.source) or _evaluate_healthy_or_soak(
         name, gate, source, facts.source, facts
     )
 
@@ -286,7 +286,7 @@ def _require_running_release(
     return GateResult(name, False, reason, next_command=advice, kind=gate.kind)
 
 
-def _evaluate_duration(
+def _evaluate_healthy_or_soak(
     name: str, gate: PromotionGate, source: DeliveryEnvironment, state: EnvironmentState, facts: GateFacts
 ) -> GateResult:
     app, required_seconds = source.application, parse_duration(gate.value)

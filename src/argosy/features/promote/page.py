@@ -18,7 +18,7 @@ from argosy.features.promote.service import PromotionSession
 from argosy.features.promote.visible_board import (
     EnvironmentBoards,
     build_rbac_object,
-    can_write,
+    has_writable_clone,
     is_permitted_on_application,
 )
 from argosy.kube.resource_key import GroupKind, ResourceKey
@@ -62,7 +62,7 @@ async def build_page_values(request: RequestContext, boards: EnvironmentBoards) 
         "state": _summarize_health(board),
         "board": board,
         "problem": problem,
-        "has_repository": can_write(request),
+        "has_repository": has_writable_clone(request),
         "may": {stage.name: _list_permitted_actions(request, stage.application) for stage in board.stages}
         if board
         else {},
@@ -89,7 +89,7 @@ def _summarize_health(board: EnvironmentBoard | None) -> str:
 async def find_environment(boards: EnvironmentBoards, request: RequestContext) -> ResolvedObject | None:
     """Find the environment `{env}`, with the RBAC object of its Application and the permission for action `{deed}`."""
     action_name = request.path_parameters.get("deed", "")
-    if action_name and (action_name not in ACTIONS or not can_write(request)):
+    if action_name and (action_name not in ACTIONS or not has_writable_clone(request)):
         return None
     name = request.path_parameters["env"]
 
@@ -127,7 +127,7 @@ async def show_plan(boards: EnvironmentBoards, request: RequestContext) -> PageR
 
 
 async def run_requested_action(boards: EnvironmentBoards, request: RequestContext) -> RedirectResponse:
-    if not can_write(request):
+    if not has_writable_clone(request):
         raise NotFoundOrForbidden
     form, action, actor = await request.read_form(), request.path_parameters["deed"], _build_actor(request)
     reason = " ".join(form.get_text("reason").split())[:MAX_REASON_CHARACTERS]
@@ -146,7 +146,7 @@ def _build_actor(request: RequestContext) -> PromotionActor:
 
 
 def _list_permitted_actions(request: RequestContext, application: str) -> list[str]:
-    if not can_write(request):
+    if not has_writable_clone(request):
         return []
     return [
         word
@@ -214,6 +214,6 @@ def build_live_pages(boards: EnvironmentBoards) -> tuple[LivePage, ...]:
             LISTS,
             partial(build_updates, boards),
             build_kind_predicate(GroupKind(*APPLICATION), NOTEBOOK_JOB),
-            boards.may_change,
+            boards.may_affect_environments,
         ),
     )

@@ -103,7 +103,7 @@ class PromotionPlanner:
         )
         results = [*check_clone(snapshot.clone), *results]
         if not is_back and not request.skipped:
-            results = [*self._check_skipped_environment(source, release, request), *results]
+            results = [*self._check_unpromoted_versions(source, release, request), *results]
         if problem:
             results.insert(0, GateResult("files", False, problem, kind="files"))
         count = 0 if is_back else self._count_commits(replaced, release, source_snapshot)
@@ -126,7 +126,7 @@ class PromotionPlanner:
             notes,
         )
 
-    def _check_skipped_environment(
+    def _check_unpromoted_versions(
         self, source: DeliveryEnvironment, release: Release, request: PromotionRequest
     ) -> list[GateResult]:
         """Close the gate if the source's version was committed by hand and thereby skipped the previous environment."""

@@ -120,7 +120,7 @@ def infer_pipeline(applications: Sequence[Application]) -> PromotionPipeline | N
     return PromotionPipeline(tuple(chain))
 
 
-def find_skipped_folder(pipeline: PromotionPipeline, list_sibling_names: Callable[[str], Iterable[str]]) -> str:
+def describe_undeployed_folder(pipeline: PromotionPipeline, list_sibling_names: Callable[[str], Iterable[str]]) -> str:
     """Describe an environment folder between two of the pipeline that no Application deploys, so it is not skipped."""
     ranks = [rank_environment(environment.name) for environment in pipeline.environments]
     for environment in pipeline.environments:

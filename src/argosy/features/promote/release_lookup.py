@@ -78,7 +78,7 @@ class ReleaseFinder:
             before = pipeline.find_previous(before)
         return UserError(f"release {typed!r} not found in {source.name}; list releases: argosy promote history")
 
-    def find_previous_release(self, target: DeliveryEnvironment) -> str:
+    def find_previous_release_commit(self, target: DeliveryEnvironment) -> str:
         """Return the commit of the environment's previous release."""
         if not target.after:
             message = f"{target.name} is the first environment: it gets releases from commits, not from promotions"

@@ -22,7 +22,7 @@ from argosy.features.promote.promotion_log_trailers import PromotionActor
 from argosy.features.promote.promotion_pipeline import BY_CONVENTION
 from argosy.features.promote.uncommitted_delivery_file import (
     build_uncommitted_file_error,
-    describe_uncommitted_gates,
+    describe_uncommitted_changes,
     find_delivery_file,
 )
 from argosy.gitops.application_client.application_service import ServiceOpener
@@ -116,9 +116,9 @@ class PromotionSession:
         return messages
 
     @cached_property
-    def uncommitted_gates(self) -> list[str]:
+    def uncommitted_edit_notes(self) -> list[str]:
         """Uncommitted edits of argosy.yaml, which promotions ignore."""
-        return describe_uncommitted_gates(self.snapshot)
+        return describe_uncommitted_changes(self.snapshot)
 
     def reload_if_moved(self) -> None:
         """Read the repository again if its head moved while this process waited for the lock."""

@@ -26,7 +26,7 @@ def find_delivery_file(clone_location: RepositoryPaths) -> str:
     return next((path for path in dict.fromkeys(paths) if (clone_location.top / path).is_file()), "")
 
 
-def describe_uncommitted_gates(snapshot: RepositorySnapshot) -> list[str]:
+def describe_uncommitted_changes(snapshot: RepositorySnapshot) -> list[str]:
     """List environments, gates and roles that differ between the working tree and the commit.
 
     Raises UserError if only the working tree defines environments.

@@ -21,7 +21,7 @@ from argosy.features.promote.environments_board import EnvironmentBoard, build_b
 from argosy.features.promote.fair_thread_pool import SessionThreads
 from argosy.features.promote.service import PromotionSession, open_repository_session, open_session
 from argosy.features.promote.visible_repositories import EnvironmentRepository, RepositoryFinder
-from argosy.gitops.redaction.per_application_secret_masks import drop_url_passwords, mask_texts
+from argosy.gitops.redaction.per_application_secret_masks import mask_texts, mask_url_passwords
 from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
@@ -59,7 +59,7 @@ class EnvironmentBoards:
         self._threads = SessionThreads()
         self.applications = EnvironmentApplications()
 
-    def may_change(self, request: RequestContext, before: Manifest | None, after: Manifest | None) -> bool:
+    def may_affect_environments(self, request: RequestContext, before: Manifest | None, after: Manifest | None) -> bool:
         """True if a changed Application or notebook job may affect an environment."""
         manifest = after or before or {}
         names = self.applications.find(request)
@@ -67,7 +67,7 @@ class EnvironmentBoards:
             return True
         is_application = manifest.get("kind") == "Application"
         if not names:  # only a changed source or revision can add environments
-            return is_application and _source_state(before) != _source_state(after)
+            return is_application and _read_spec_and_revision(before) != _read_spec_and_revision(after)
         return not is_application or manifest["metadata"]["name"] in names
 
     async def load_visible(
@@ -83,9 +83,9 @@ class EnvironmentBoards:
             board = await self.run_with_session(request, build_board)
         except NoEnvironments as error:
             self.applications.remember(request, ())
-            return None, drop_url_passwords(str(error))
+            return None, mask_url_passwords(str(error))
         except UserError as error:
-            return None, drop_url_passwords(str(error))
+            return None, mask_url_passwords(str(error))
         except NotFoundOrForbidden:
             self.applications.remember(request, ())
             return None, ""
@@ -123,7 +123,7 @@ def _filter_and_mask(request: RequestContext, board: EnvironmentBoard) -> Enviro
         stage.application for stage in board.stages if is_permitted_on_application(request, "get", stage.application)
     ]
     board = filter_visible_stages(board, applications)
-    board = replace(board, notes=tuple(map(drop_url_passwords, board.notes)), why=drop_url_passwords(board.why))
+    board = replace(board, notes=tuple(map(mask_url_passwords, board.notes)), why=mask_url_passwords(board.why))
     find_mask = request.masks.get_mask_for_application
     return replace(board, stages=tuple(mask_texts(stage, find_mask(stage.application)) for stage in board.stages))
 
@@ -132,7 +132,7 @@ def _get_permissions_digest(request: RequestContext) -> str:
     return request.authenticator.permissions(request.caller).digest
 
 
-def _source_state(application: Manifest | None) -> tuple[object, object]:
+def _read_spec_and_revision(application: Manifest | None) -> tuple[object, object]:
     status = as_mapping(as_mapping(application).get("status"))
     return as_mapping(application).get("spec"), as_mapping(status.get("sync")).get("revision")
 
@@ -151,7 +151,7 @@ def build_rbac_object(request: RequestContext, application: str) -> str:
     )
 
 
-def can_write(request: RequestContext) -> bool:
+def has_writable_clone(request: RequestContext) -> bool:
     """True if this server has a clone to make commits in."""
     return request.options.repository is not None
 

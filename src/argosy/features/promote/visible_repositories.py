@@ -196,7 +196,7 @@ class RepositoryFinder:
         if key in known_commits:
             return False
         try:
-            await asyncio.to_thread(_read_pipeline, repository.repository)
+            await asyncio.to_thread(_require_environments, repository.repository)
         except NoEnvironments:
             if len(known_commits) >= MAX_REMEMBERED:
                 known_commits.clear()
@@ -205,7 +205,7 @@ class RepositoryFinder:
         return True
 
 
-def _read_pipeline(repository: MirrorRepository) -> None:
+def _require_environments(repository: MirrorRepository) -> None:
     snapshot = RepositorySnapshot(repository, lambda _: None)
     try:
         _ = snapshot.pipeline

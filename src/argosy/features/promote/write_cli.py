@@ -28,7 +28,7 @@ def run_rollback(session: PromotionSession, args: argparse.Namespace) -> int:
     return _promote_locked(
         session,
         args,
-        PromotionRequest(target.name, session.planner.releases.find_previous_release(target), (), args.reason),
+        PromotionRequest(target.name, session.planner.releases.find_previous_release_commit(target), (), args.reason),
     )
 
 
@@ -44,7 +44,10 @@ def _promote_locked(session: PromotionSession, args: argparse.Namespace, request
             print_plan(plan, args.output)
             print_message(f"nothing to do: {plan.target.name} has all of {plan.release.name}")
             return EXIT_OK
-        if args.part == "rollback" and session.planner.releases.find_previous_release(plan.target) != request.release:
+        if (
+            args.part == "rollback"
+            and session.planner.releases.find_previous_release_commit(plan.target) != request.release
+        ):
             problem = (
                 f"{plan.target.name} has {session.snapshot.get_release(plan.target).name} now: another change "
                 "came first"

@@ -107,7 +107,7 @@ async def serve_application(
             await task
         if certificate and config.ssl:
             reload_task = asyncio.create_task(
-                _reload_certificate(certificate, stamp, config.ssl), name="renewed certificate"
+                _watch_certificate_files(certificate, stamp, config.ssl), name="renewed certificate"
             )
         yield int(listeners[0].getsockname()[1])
     finally:
@@ -121,7 +121,7 @@ async def serve_application(
             listener.close()
 
 
-async def _reload_certificate(
+async def _watch_certificate_files(
     certificate: ServerCertificate, stamp: tuple[tuple[int, int], ...], context: ssl.SSLContext
 ) -> None:
     """Reload the certificate for new connections when its files change; open connections are kept."""
@@ -151,14 +151,14 @@ def _build_protocol_class() -> type[asyncio.Protocol]:
             self._stalled = self.loop.call_later(STALLED_CLIENT_SECONDS, self.transport.abort)
 
         def resume_writing(self) -> None:
-            self._resumed()
+            self._cancel_stall_timer()
             super().resume_writing()
 
         def connection_lost(self, exc: Exception | None) -> None:
-            self._resumed()
+            self._cancel_stall_timer()
             super().connection_lost(exc)
 
-        def _resumed(self) -> None:
+        def _cancel_stall_timer(self) -> None:
             if self._stalled is not None:
                 self._stalled.cancel()
                 self._stalled = None

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from argosy.cli.cluster_target import TargetOptions, find_target, find_target_variable
-from argosy.cli.running_sandbox_selection import find_run, select_folder
+from argosy.cli.running_sandbox_selection import find_instance_by_url, select_folder
 from argosy.cli.sandbox_data_folder_and_lock import get_state_folder, write_private_text
 from argosy.errors import UserError
 from argosy.web.auth.login_codes import LoginCodes
@@ -56,7 +56,7 @@ def _filter_by_target(servers: list[RunningWebServer]) -> list[RunningWebServer]
     if not variable or not servers:
         return servers
     target = find_target(TargetOptions())
-    urls = list_server_urls(target.connection.server)
+    urls = list_web_urls_of_cluster(target.connection.server)
     matching_servers = [server for server in servers if server.url in urls]
     if not matching_servers:
         advice = f"start one: argosy serve, or open the one of another cluster: argosy open --port {servers[0].port}"
@@ -93,9 +93,9 @@ def list_running_servers() -> list[RunningWebServer]:
     return sorted(servers, key=lambda server: server.started_at, reverse=True)
 
 
-def list_server_urls(server: str) -> list[str]:
+def list_web_urls_of_cluster(server: str) -> list[str]:
     """List the URLs of running web servers for the cluster whose API is at `server`."""
-    run = find_run(server)
+    run = find_instance_by_url(server)
     demos = [run[1].url] if run and run[1].url else []
     return [
         *demos,

@@ -65,7 +65,7 @@ async def apply_applications(cluster: Cluster, manifests: Sequence[Manifest], pr
     for name in namespaces:
         live_by_key = {key_of(item): item for item in await list_applications(cluster, name)}
         print_step(build_status_table([live_by_key[key] for item in manifests if (key := key_of(item)) in live_by_key]))
-        print_step(f"\nURL: {await _find_url(cluster, name)}")
+        print_step(f"\nURL: {await _find_argocd_address(cluster, name)}")
     if not all(are_compared):
         print_step("⚠ The table is outdated: the new sources are not compared yet; check that a controller runs")
 
@@ -109,7 +109,7 @@ async def apply_application(cluster: Cluster, manifest: Manifest) -> ChangeVerb:
         raise
 
 
-async def _find_url(cluster: ClusterReader, namespace: str) -> str:
+async def _find_argocd_address(cluster: ClusterReader, namespace: str) -> str:
     server = f"{namespace if namespace == OPENSHIFT_GITOPS else DEFAULT_NAMESPACE}-server"
     if address := await find_argocd_url(cluster, namespace, server):
         return address

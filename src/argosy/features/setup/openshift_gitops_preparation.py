@@ -55,7 +55,7 @@ async def prepare_cluster(cluster: Cluster, options: PreparationOptions, print_s
     print_step("\nStep 5: Letting Argo CD administer them...")
     for name in options.namespaces:
         print_step(await _create_binding(cluster, name))
-    await _report_login(cluster, print_step, shows_password=options.shows_password)
+    await _print_login_details(cluster, print_step, shows_password=options.shows_password)
 
 
 async def _check_login(cluster: Cluster, print_step: PrintStep) -> None:
@@ -137,7 +137,7 @@ def _render_subject_flag(subject: dict[str, str]) -> str:
     return f"--serviceaccount={subject['namespace']}:{subject['name']}"
 
 
-async def _report_login(cluster: ClusterReader, print_step: PrintStep, *, shows_password: bool) -> None:
+async def _print_login_details(cluster: ClusterReader, print_step: PrintStep, *, shows_password: bool) -> None:
     print_step("")
     for line in build_banner("Argo CD is ready"):
         print_step(line)

@@ -90,8 +90,8 @@ def find_effects(
                 if effect.kind in (EffectKind.RESTART, EffectKind.RECREATE):
                     restarted.add(effect.name)
                 yield effect
-    yield from _find_runtime_effects(app_change, restarted)
-    yield from _find_stale_environment(app_change, restarted)
+    yield from _find_serving_runtime_effects(app_change, restarted)
+    yield from _find_stale_env_variables(app_change, restarted)
 
 
 def _find_validation_error(change: ObjectChange, app_change: ApplicationChange, schemas: SchemaValidator) -> str:
@@ -292,7 +292,7 @@ def _render_range(bounds: tuple[int, int]) -> str:
     return str(low) if low == high else f"{low}–{high}"
 
 
-def _find_runtime_effects(app_change: ApplicationChange, restarted: set[str]) -> Iterator[Effect]:
+def _find_serving_runtime_effects(app_change: ApplicationChange, restarted: set[str]) -> Iterator[Effect]:
     """k8s: KServe rolls a changed runtime out to its services at once, since 0.16 and in every mode."""
     after = [*app_change.unchanged, *(item_change.after for item_change in app_change.changes if item_change.after)]
     stopped = [item.name for item in after if item.get_string("metadata", "annotations", _STOP_ANNOTATION) == "true"]
@@ -309,7 +309,7 @@ def _find_runtime_effects(app_change: ApplicationChange, restarted: set[str]) ->
         users = [item for item in services if item.get_string("spec", "predictor", "model", "runtime") == new.key.name]
         for item in users:
             if item.name not in restarted:
-                yield _build_runtime_effect(change, item)
+                yield _build_serving_runtime_effect(change, item)
         if not users:
             matching_services = [item for item in services if _may_auto_select(item, new)]
             service_text = (
@@ -320,7 +320,7 @@ def _find_runtime_effects(app_change: ApplicationChange, restarted: set[str]) ->
             yield Effect(EffectKind.OPEN, change.name, f"restarts {service_text}", "predictor")
 
 
-def _build_runtime_effect(change: ObjectChange, item: ManifestWithLocations) -> Effect:
+def _build_serving_runtime_effect(change: ObjectChange, item: ManifestWithLocations) -> Effect:
     if item.get_string("metadata", "annotations", _DISABLE_AUTO_UPDATE_ANNOTATION) == "true":
         text = f"reaches {item.name} with its next change ({_DISABLE_AUTO_UPDATE_ANNOTATION})"
         return Effect(EffectKind.STALE, change.name, text, "predictor")
@@ -350,7 +350,7 @@ def _may_auto_select(service: ManifestWithLocations, runtime: ManifestWithLocati
     )
 
 
-def _find_stale_environment(app_change: ApplicationChange, restarted: set[str]) -> Iterator[Effect]:
+def _find_stale_env_variables(app_change: ApplicationChange, restarted: set[str]) -> Iterator[Effect]:
     """Environment variables are read once, so running Pods miss changes of a ConfigMap or Secret with the same name."""
     changed = {
         (object_change.key.kind, object_change.key.name): object_change.name

@@ -62,7 +62,7 @@ def _find_cause(evidence: Evidence, field: FieldDifference) -> Cause:
         or _find_stale_branch(evidence, field)
         or _find_removal_from_git(evidence, field)
         or _find_forced_value(evidence, field)
-        or _find_writer(evidence, field)
+        or _blame_git_or_cluster(evidence, field)
     )
 
 
@@ -168,7 +168,7 @@ def _find_forced_value(evidence: Evidence, field: FieldDifference) -> Cause | No
     return cause
 
 
-def _find_writer(evidence: Evidence, field: FieldDifference) -> Cause:
+def _blame_git_or_cluster(evidence: Evidence, field: FieldDifference) -> Cause:
     """Decide whether Git or the cluster changed the field."""
     app, is_ours = evidence.app, field.manager == evidence.controller
     has_changed = _has_changed_in_git(evidence, field)

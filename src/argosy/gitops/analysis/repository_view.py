@@ -148,15 +148,15 @@ MissingRefLookup = Callable[
 ]  # URL, ref -> why the ref does not exist; empty: it exists, or was not checked
 
 
-def _is_path_unknown(url: str, ref: str, path: str) -> bool | None:
+def _assume_path_unknown(url: str, ref: str, path: str) -> bool | None:
     return None
 
 
-def _is_assumed_tracked(path: str) -> bool:
+def _assume_tracked(path: str) -> bool:
     return True
 
 
-def _is_ref_unchecked(url: str, ref: str) -> str:
+def _assume_ref_exists(url: str, ref: str) -> str:
     return ""
 
 
@@ -174,12 +174,12 @@ class RepositoryView:
     kubeconfigs: tuple[
         ManifestWithLocations, ...
     ] = ()  # files that are kubeconfigs by content and not manifests by name
-    is_tracked: Callable[[str], bool] = _is_assumed_tracked  # True if Git tracks the file at this path
+    is_tracked: Callable[[str], bool] = _assume_tracked  # True if Git tracks the file at this path
     external_violations: Mapping[str, tuple[Violation, ...]] = field(
         default_factory=dict
     )  # by rule: reported by callers
-    has_path: PathLookup = _is_path_unknown
-    find_missing_ref_reason: MissingRefLookup = _is_ref_unchecked
+    has_path: PathLookup = _assume_path_unknown
+    find_missing_ref_reason: MissingRefLookup = _assume_ref_exists
     profile: str = ""  # profile that applies to all Applications, in addition to those they name
     notes: tuple[str, ...] = field(default=())  # what could not be checked, and why
 

@@ -110,14 +110,19 @@ class SchemaValidator:
             return []  # encrypted: the applied manifest is another text
         name = self._read_type(manifest)
         if resource := self._built_in.get(name):
-            return [_resolve_path(violation, manifest) for violation in _validate_built_in(resource, manifest)]
+            return [
+                _merge_dotted_path_steps(violation, manifest) for violation in _validate_built_in(resource, manifest)
+            ]
         if custom := self._custom.get(name):
             kind, is_bundled = custom
             violations = [
                 *_validate_custom(kind, manifest),
                 *(_find_suspicious_fields(kind, manifest) if is_bundled else ()),
             ]
-            return [_resolve_path(violation, manifest)._replace(is_bundled=is_bundled) for violation in violations]
+            return [
+                _merge_dotted_path_steps(violation, manifest)._replace(is_bundled=is_bundled)
+                for violation in violations
+            ]
         return []
 
     def apply_defaults(self, manifest: Manifest) -> Manifest:
@@ -156,7 +161,9 @@ class SchemaValidator:
             return []  # invalid manifests are reported by other rules
         unique_errors = {(error.field, error.message): error for error in errors}
         return [
-            _resolve_path(SchemaViolation(WRONG, split_path(error.field), f"{error.field}: {error.message}"), after)
+            _merge_dotted_path_steps(
+                SchemaViolation(WRONG, split_path(error.field), f"{error.field}: {error.message}"), after
+            )
             for error in unique_errors.values()
         ]
 
@@ -312,7 +319,7 @@ def split_path(path: str) -> tuple[PathStep, ...]:
     return tuple(steps)
 
 
-def _resolve_path(violation: SchemaViolation, manifest: Manifest) -> SchemaViolation:
+def _merge_dotted_path_steps(violation: SchemaViolation, manifest: Manifest) -> SchemaViolation:
     """Join path steps that belong to one name with dots, such as a label."""
     steps: list[PathStep] = []
     value: Any = manifest

@@ -36,7 +36,7 @@ class FilteredFindings(NamedTuple):
     notes: list[str]
 
 
-def read_annotations(repository: RepositoryView) -> tuple[dict[tuple[str, str], str], list[str]]:
+def read_suppression_annotations(repository: RepositoryView) -> tuple[dict[tuple[str, str], str], list[str]]:
     """Return reasons by rule and object from annotations, and notes about annotations without a reason."""
     reasons: dict[tuple[str, str], str] = {}
     notes: list[str] = []
@@ -68,12 +68,14 @@ def filter_findings(
     baseline: Counter[str],
 ) -> FilteredFindings:
     """Split findings. `baseline` counts fingerprints: a third occurrence of a mistake that was there twice is new."""
-    reasons, notes = read_annotations(repository)
+    reasons, notes = read_suppression_annotations(repository)
     baseline = Counter(baseline)
     remaining: list[Finding] = []
     suppressed: list[SuppressedFinding] = []
     for finding in findings:
-        reason = reasons.get((finding.rule.id, finding.violation.subject)) or _find_reason(finding, suppressions)
+        reason = reasons.get((finding.rule.id, finding.violation.subject)) or _find_suppression_reason(
+            finding, suppressions
+        )
         if not reason and baseline[finding.fingerprint] > 0:
             baseline[finding.fingerprint] -= 1
             reason = "in the baseline"
@@ -84,7 +86,7 @@ def filter_findings(
     return FilteredFindings(remaining, suppressed, notes)
 
 
-def _find_reason(finding: Finding, suppressions: Sequence[FindingSuppression]) -> str:
+def _find_suppression_reason(finding: Finding, suppressions: Sequence[FindingSuppression]) -> str:
     for suppression in suppressions:
         file = finding.location.file
         matches_path = (

@@ -30,13 +30,13 @@ class Delay(NamedTuple):
         return f"{self.reason}; {self.fix}"
 
 
-def is_first_refresh_or_operation_due(app: Application) -> bool:
+def is_refresh_or_operation_due(app: Application) -> bool:
     """True if a reconciliation is due: the first one, a refresh, or an operation that has not started."""
     has_begun = app.state is not None and not app.state.phase.is_over
     return not app.status or REFRESH in app.annotations or (app.operation is not None and not has_begun)
 
 
-def is_waiting_for_sync(app: Application) -> bool:
+def is_sync_running_or_due(app: Application) -> bool:
     """True if a sync is running, or is due because the Application is OutOfSync and syncs automatically."""
     return is_syncing(app) or (_is_out_of_sync(app) and _is_automated(app) and read_hold(app.annotations) is None)
 
@@ -50,7 +50,7 @@ def find_budget_delay(app: Application, use: BudgetUse | None, engines: Delivery
 
     An Application that an Argo CD delivers, or that is paused, does not wait for workers of argosy.
     """
-    if use is None or not is_first_refresh_or_operation_due(app):
+    if use is None or not is_refresh_or_operation_due(app):
         return None
     if engines.find_deliverer(app.annotations, app.namespace) in (Deliverer.ARGOCD, Deliverer.NOBODY):
         return None
@@ -66,7 +66,7 @@ def find_blocking_window_decision(
     app: Application, project: Project, clusters: DestinationClusters, now: datetime
 ) -> WindowDecision | None:
     """Return the decision of the sync windows that block a sync now; None if no sync is due or it is allowed."""
-    if not is_waiting_for_sync(app):
+    if not is_sync_running_or_due(app):
         return None
     placed, state = clusters.resolve_destination(app), app.state
     if not is_syncing(app):
@@ -90,11 +90,11 @@ def find_window_delay(
     operation_text = "its operation" if is_syncing(app) else "its automated sync"
     return Delay(
         f"{operation_text} waits for a sync window: {window_verdict.reason}",
-        _window_fix(app, project, clusters, now, window_verdict, title or app.name),
+        _describe_window_fix(app, project, clusters, now, window_verdict, title or app.name),
     )
 
 
-def _window_fix(
+def _describe_window_fix(
     app: Application,
     project: Project,
     clusters: DestinationClusters,

@@ -76,9 +76,11 @@ class ChangeImpact:
         parts = [_render_app_count(self.app_changes), *self._render_failures()]
         broken = [app_change.name for app_change in self.app_changes if app_change.render_failure]
         if len(broken) == len(self.app_changes) and not self.lost_applications:
-            return " · ".join([*parts, "restarts, resources and deletions unknown", *self._render_environments()])
+            return " · ".join([*parts, "restarts, resources and deletions unknown", *self._render_production_impact()])
         parts += [*self._render_restarts(), *self._render_traffic()]
-        return " · ".join([*parts, *self._render_resources(), self._render_deletions(), *self._render_environments()])
+        return " · ".join(
+            [*parts, *self._render_resources(), self._render_deletions(), *self._render_production_impact()]
+        )
 
     def _render_failures(self) -> Iterable[str]:
         broken = [entry.name for entry in self.app_changes if entry.render_failure]
@@ -151,7 +153,7 @@ class ChangeImpact:
         moves_text = f"moves {_pluralize(len(moved), 'object')} to another app" if moved else ""
         return " · ".join(filter(None, [f"deletes {' and '.join(words)}" if words else "no deletions", moves_text]))
 
-    def _render_environments(self) -> Iterable[str]:
+    def _render_production_impact(self) -> Iterable[str]:
         if not self.has_production:
             return
         names = [app_change.name for app_change in self.app_changes if app_change.environment == PRODUCTION]

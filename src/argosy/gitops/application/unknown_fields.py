@@ -34,38 +34,38 @@ _UNCHECKED: Final[Mapping[str, Any]] = {}  # fields that are not checked
 _VARIABLE_FIELDS: Final = dict.fromkeys(("name", "value", "code"), _UNCHECKED)
 
 
-def _build_fields(names: str) -> dict[str, Any]:
+def _build_known_fields(names: str) -> dict[str, Any]:
     return dict.fromkeys(names.split(), _UNCHECKED)
 
 
 HELM_FIELDS: Final = {
-    **_build_fields(
+    **_build_known_fields(
         "apiVersions ignoreMissingValueFiles kubeVersion namespace passCredentials releaseName skipCrds"
         " skipSchemaValidation skipTests valueFiles values valuesObject version"
     ),
-    "parameters": _build_fields("name value forceString"),
-    "fileParameters": _build_fields("name path"),
+    "parameters": _build_known_fields("name value forceString"),
+    "fileParameters": _build_known_fields("name path"),
 }
 KUSTOMIZE_FIELDS: Final = {
-    **_build_fields(
+    **_build_known_fields(
         "apiVersions commonAnnotations commonAnnotationsEnvsubst commonLabels components forceCommonAnnotations"
         " forceCommonLabels ignoreMissingComponents images kubeVersion labelIncludeTemplates labelWithoutSelector"
         " namePrefix nameSuffix namespace version"
     ),
-    "replicas": _build_fields("name count"),
+    "replicas": _build_known_fields("name count"),
     "patches": {
-        **_build_fields("path patch options"),
-        "target": _build_fields("annotationSelector group kind labelSelector name namespace version"),
+        **_build_known_fields("path patch options"),
+        "target": _build_known_fields("annotationSelector group kind labelSelector name namespace version"),
     },
 }
 DIRECTORY_FIELDS: Final = {
-    **_build_fields("disableExtensionFilter exclude include recurse"),
-    "jsonnet": {**_build_fields("libs"), "extVars": _VARIABLE_FIELDS, "tlas": _VARIABLE_FIELDS},
+    **_build_known_fields("disableExtensionFilter exclude include recurse"),
+    "jsonnet": {**_build_known_fields("libs"), "extVars": _VARIABLE_FIELDS, "tlas": _VARIABLE_FIELDS},
 }
 PLUGIN_FIELDS: Final = {
-    **_build_fields("name"),
-    "env": _build_fields("name value"),
-    "parameters": _build_fields("name string array map"),
+    **_build_known_fields("name"),
+    "env": _build_known_fields("name value"),
+    "parameters": _build_known_fields("name string array map"),
 }
 TOOL_FIELDS: Final = {
     "helm": HELM_FIELDS,
@@ -73,10 +73,10 @@ TOOL_FIELDS: Final = {
     "directory": DIRECTORY_FIELDS,
     "plugin": PLUGIN_FIELDS,
 }
-SOURCE_FIELDS: Final = {**_build_fields("chart name path ref repoURL tagPrefix targetRevision"), **TOOL_FIELDS}
+SOURCE_FIELDS: Final = {**_build_known_fields("chart name path ref repoURL tagPrefix targetRevision"), **TOOL_FIELDS}
 SPEC_FIELDS: Final = {
-    **_build_fields("ignoreDifferences info project revisionHistoryLimit sourceHydrator syncPolicy"),
-    "destination": _build_fields("name namespace server"),
+    **_build_known_fields("ignoreDifferences info project revisionHistoryLimit sourceHydrator syncPolicy"),
+    "destination": _build_known_fields("name namespace server"),
     "source": SOURCE_FIELDS,
     "sources": SOURCE_FIELDS,
 }

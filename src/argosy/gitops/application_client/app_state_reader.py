@@ -128,7 +128,7 @@ class ApplicationReader:
         reader.cluster = self.cluster.acting_as(User(user))
         return reader
 
-    def check_destination(self, app: Application) -> None:
+    def check_same_destination(self, app: Application) -> None:
         """Raise DestinationUnreadable if the Application's destination is another cluster than this reader's."""
         if self.for_destination(app) is not self:
             raise self._build_unreadable(app, "compared from here")
@@ -164,7 +164,7 @@ class ApplicationReader:
         for _, client in self._lazy_clients.values():
             await client.close()
 
-    def acting_for(self, user: str) -> Self:
+    def recording_events_as(self, user: str) -> Self:
         """Return a reader that records Events in the name of this user."""
         reader = copy.copy(self)
         reader.service = replace(self.service, acting_user=user)
@@ -192,7 +192,7 @@ class ApplicationReader:
             raise UserError(f"{app.name}: project {app.project!r} not found; create it, or choose another")
         return project
 
-    def on_behalf_of(self, app: Application) -> AbstractContextManager[None]:
+    def charge_work_to_project(self, app: Application) -> AbstractContextManager[None]:
         """Account scripts that run within this context to the Application's project."""
         return charge_work_to(self.reconciler_settings.build_tenant(app.project))
 
@@ -224,7 +224,7 @@ class ApplicationReader:
 
         `assess_health=False` skips health, for callers that only compare.
         """
-        self.check_destination(app)
+        self.check_same_destination(app)
         desired_keys = [key_of(manifest) for manifest in desired.manifests if manifest["metadata"].get("name")]
         kinds = await self.list_kinds()
         await self.load_objects(
@@ -248,11 +248,11 @@ class ApplicationReader:
 
     async def assess_managed_objects(self, app: Application) -> dict[ResourceKey, Assessment]:
         """Assess each managed object. argo: an object that does not exist is Missing, unless it is a hook."""
-        self.check_destination(app)
+        self.check_same_destination(app)
         resource_rows = list_rows(app)
         await self.load_objects(row.key for row in resource_rows)
         live = {row.key: manifest for row in resource_rows if (manifest := self.cache.get(row.key)) is not None}
-        with self.on_behalf_of(app):
+        with self.charge_work_to_project(app):
             assessments = await self.reconciler_settings.assess_all(list(live.values()))
         assessed = {
             key: assessment for key, assessment in zip(live, assessments, strict=True) if assessment is not None
@@ -264,19 +264,19 @@ class ApplicationReader:
 
     async def build_tree(self, app: Application) -> list[ResourceNode]:
         """Build the resource tree with the health of each node."""
-        self.check_destination(app)
+        self.check_same_destination(app)
         keys = [row.key for row in list_rows(app) if not row.hook]
         await self.load_objects(keys)
         await self.load_namespaces({key.namespace for key in keys if key.namespace})
         managed = {key: manifest for key in keys if (manifest := self.cache.get(key)) is not None}
         nodes = build_tree(self.cache, managed)
-        with self.on_behalf_of(app):
+        with self.charge_work_to_project(app):
             assessments = await self.reconciler_settings.assess_all([self.cache.get(node.key) or {} for node in nodes])
         return [replace(node, health=assessment) for node, assessment in zip(nodes, assessments, strict=True)]
 
     async def list_orphans(self, app: Application) -> list[ResourceKey]:
         """List objects in the Application's namespace that no Application manages."""
-        self.check_destination(app)
+        self.check_same_destination(app)
         keys = [row.key for row in list_rows(app)]
         namespace = app.destination.namespace
         await self.load_objects(keys)

@@ -19,11 +19,11 @@ from argosy.gitops.application_client.application_service import ApplicationServ
 from argosy.gitops.application_client.condition_wait import NO_CONTROLLER_SECONDS, NO_TIMEOUT_SECONDS, ReportProgress
 from argosy.gitops.application_client.status_summary import (
     is_busy,
-    read_deletion_start,
+    read_deletion_or_operation_start,
     read_health_status,
     read_synced_revisions,
 )
-from argosy.gitops.application_client.stuck_pods import find_stuck_reason
+from argosy.gitops.application_client.stuck_pods import find_stuck_sync_reason
 from argosy.gitops.application_client.sync_operation_builder import check_no_operation
 from argosy.gitops.status import events
 from argosy.gitops.status.events import EventReason
@@ -100,7 +100,7 @@ async def hold_automated_sync(service: ApplicationService, app: Application, rea
         return app, False
     new_hold = SyncHold(reason, await service.find_user(), current_timestamp(), ", ".join(read_synced_revisions(app)))
     updated = await service.patch_application(app, lambda _: _build_hold_patch(new_hold))
-    await service.record_event(events.held_event(app, new_hold))
+    await service.record_event(events.sync_held_event(app, new_hold))
     return updated, True
 
 
@@ -113,7 +113,7 @@ async def release_hold(service: ApplicationService, app: Application) -> tuple[A
         return app, False
     updated = await service.patch_application(app, lambda _: {"metadata": {"annotations": {names.HOLD: None}}})
     await service.record_event(
-        events.released_event(app, timestamp=current_timestamp(), username=await service.find_user())
+        events.sync_released_event(app, timestamp=current_timestamp(), username=await service.find_user())
     )
     return updated, True
 
@@ -216,7 +216,7 @@ async def roll_back(
     old_hold = read_hold(app.annotations)
     updated = await service.patch_application(app, build_patch)
     if hold_reason is not None and (old_hold is None or old_hold.reason != new_hold.reason):
-        await service.record_event(events.held_event(app, new_hold))
+        await service.record_event(events.sync_held_event(app, new_hold))
     rollback_event = events.rollback_event(
         app, timestamp=current_timestamp(), history_id=entry.id, revision=", ".join(entry.revisions), username=user
     )
@@ -228,7 +228,7 @@ async def _terminate_stuck_sync(
     service: ApplicationService, app: Application, hold_reason: str | None, report: ReportProgress | None
 ) -> Application:
     """Terminate a sync that cannot succeed, and wait until it is over; leave one alone that may succeed."""
-    if app.deletion_timestamp or not (reason := await find_stuck_reason(service, app)):
+    if app.deletion_timestamp or not (reason := await find_stuck_sync_reason(service, app)):
         return app
     if hold_reason is not None:  # hold first, else an automated sync could start right after
         app, _ = await hold_automated_sync(service, app, hold_reason)
@@ -274,10 +274,10 @@ async def terminate_operation(service: ApplicationService, app: Application) -> 
 async def confirm_deletion(service: ApplicationService, app: Application, seen_since: str | None = None) -> Application:
     """Approve pending deletions. `seen_since`: the start time that the user saw; None: the current one."""
     timestamp, user = current_timestamp(), await service.find_user()
-    since = read_deletion_start(app) if seen_since is None else seen_since
+    since = read_deletion_or_operation_start(app) if seen_since is None else seen_since
 
     def build_patch(current: Application) -> dict[str, Any]:
-        if read_deletion_start(current) != since:
+        if read_deletion_or_operation_start(current) != since:
             problem = "that operation is over, and the current one may delete other objects; nothing was confirmed"
             raise UserError(f"{app.name}: {problem}; check again: argosy app get {app.name}")
         # Use the operation's own time: later operations need a new approval, and only the cluster's clock counts.

@@ -225,7 +225,7 @@ def _list_notes(
             notes.append("reconciliation was paused; argosy will deliver the Application, and hand-back ends the pause")
         if comparison.error:
             notes.append(f"the comparison failed: {comparison.error}")
-    elif not engines.list_watching(app.namespace):
+    elif not engines.list_watching_controllers(app.namespace):
         notes.append(f"no Argo CD watches namespace {app.namespace}: argosy keeps delivering the Application")
     elif _has_automated_sync(app):
         notes.append("automated sync is on: Argo CD syncs every difference that it finds")

@@ -96,7 +96,7 @@ class _ApplicationWait:
         if (
             self.last is None
             or not self.conditions.gives_up_early
-            or not (self.conditions.wants_health or self.conditions.operation)
+            or not (self.conditions.wants_healthy or self.conditions.operation)
         ):
             return False
         if stuck := await describe_stuck_pods(self.service, self.last):

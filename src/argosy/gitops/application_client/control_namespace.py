@@ -36,7 +36,7 @@ async def find_control_namespace(cluster: ClusterReader, candidates: Sequence[st
         labelled = [
             namespace
             for name in (*candidates, DEFAULT_INSTALL_NAMESPACE)
-            if (namespace := await _find_control_label(cluster, name))
+            if (namespace := await _get_if_control_namespace(cluster, name))
         ]
     if labelled:  # argosy's engine reads settings there, even if an ArgoCD resource is elsewhere
         return await _choose_namespace_with_engine(
@@ -75,7 +75,7 @@ async def _choose_namespace_with_engine(cluster: ClusterReader, names: Sequence[
     return names[0]
 
 
-async def _find_control_label(cluster: ClusterReader, name: str) -> Manifest | None:
+async def _get_if_control_namespace(cluster: ClusterReader, name: str) -> Manifest | None:
     """k8s: users who may not list namespaces can often get the namespaces they have roles in."""
     try:
         manifest = await cluster.get(ResourceKey(*NAMESPACE, "", name))

@@ -12,8 +12,8 @@ from datetime import datetime
 from argosy.errors import ArgosyError
 from argosy.gitops.analysis.worker_budget_sync_window_delays import (
     find_delay,
-    is_first_refresh_or_operation_due,
-    is_waiting_for_sync,
+    is_refresh_or_operation_due,
+    is_sync_running_or_due,
 )
 from argosy.gitops.application import Application
 from argosy.gitops.application.project_spec import BUDGETS_CONFIG_MAP
@@ -32,7 +32,7 @@ from argosy.kube.resource_key import ResourceKey
 GetManifest = Callable[[ResourceKey], Manifest | None]
 
 
-def load_budget_uses(get: GetManifest, control_namespace: str, now: datetime) -> dict[str, BudgetUse]:
+def load_exceeded_budgets(get: GetManifest, control_namespace: str, now: datetime) -> dict[str, BudgetUse]:
     """Return the projects that are over their budgets, from a cache of the installation's ConfigMaps."""
     return read_worst_budget_uses(get(ResourceKey("", "ConfigMap", control_namespace, BUDGETS_CONFIG_MAP)), now)
 
@@ -61,7 +61,7 @@ async def describe_delays(service: ApplicationService, apps: Sequence[Applicatio
     try:
         async with open_reader(service) as reader:
             now, get = utc_now(), reader.control_cache.get
-            is_over_budget = bool(load_budget_uses(get, reader.reconciler_settings.control_namespace, now))
+            is_over_budget = bool(load_exceeded_budgets(get, reader.reconciler_settings.control_namespace, now))
             engines = (
                 await detect_engines_or_unknown(service.cluster, service.control_namespace)
                 if is_over_budget
@@ -75,4 +75,4 @@ async def describe_delays(service: ApplicationService, apps: Sequence[Applicatio
 
 def may_be_delayed(app: Application) -> bool:
     """False if no reconciliation or sync of the Application is due."""
-    return not app.deletion_timestamp and (is_first_refresh_or_operation_due(app) or is_waiting_for_sync(app))
+    return not app.deletion_timestamp and (is_refresh_or_operation_due(app) or is_sync_running_or_due(app))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from argosy.gitops.application.step_results import Assessment
-from argosy.gitops.application_client.status_summary import extract_gist
+from argosy.gitops.application_client.status_summary import extract_condition_gist
 from argosy.gitops.application_client.stuck_pods import describe_unschedulable
 from argosy.gitops.live.inference_service import describe_invalid_spec
 from argosy.kube.objects import Manifest
@@ -22,7 +22,7 @@ def summarize_health_reason(manifest: Manifest, message: str) -> str:
         return text
     if manifest.get("kind") == "Pod" and (text := describe_unschedulable(manifest)):
         return text
-    return extract_gist(message.replace("\n", " "))
+    return extract_condition_gist(message.replace("\n", " "))
 
 
 def list_health_reasons(assessments: Iterable[tuple[ResourceKey, Assessment, Manifest]]) -> list[str]:

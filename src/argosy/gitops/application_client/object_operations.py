@@ -78,7 +78,7 @@ def _format_name(key: ResourceKey) -> str:
     return f"{key.kind}/{key.name}"
 
 
-def check_project(app: Application, project: str) -> None:
+def check_app_in_project(app: Application, project: str) -> None:
     if project and project != app.project:
         raise PolicyError(f"{app.name} is in project {app.project!r}, not {project!r}; omit --project")
 

@@ -23,7 +23,7 @@ class NotOwnedObject(UserError):
 
 async def walk_owned_objects(reader: ApplicationReader, app: Application) -> Iterator[Manifest]:
     """Walk the tree, parents before children."""
-    reader.check_destination(app)
+    reader.check_same_destination(app)
     keys = [row.key for row in list_rows(app)]
     await reader.load_objects(keys)
     await reader.load_namespaces({key.namespace for key in keys if key.namespace})

@@ -107,7 +107,7 @@ def choose_resource_list(*, allows: bool, is_cluster: bool, list_type: str) -> R
     return ResourceList(field, "allowed" if is_allow_list else "denied", allows if is_allow_list else not allows)
 
 
-def change_orphan_rule(spec: Spec, rule: Mapping[str, str], *, adds: bool) -> Spec:
+def change_orphan_ignore_list(spec: Spec, rule: Mapping[str, str], *, adds: bool) -> Spec:
     orphans = dict(spec.get("orphanedResources") or {})
     entry_name = "resource in the orphaned ignore list"
     change = add_entry if adds else remove_entry

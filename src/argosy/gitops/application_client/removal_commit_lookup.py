@@ -33,7 +33,7 @@ async def add_removal_commits(
         for pointer, cause in removal_commits.items()
         if _is_removal(cause)
     ]
-    synced_revision = _read_synced_revision(app)
+    synced_revision = _read_last_deployed_revision(app)
     if (
         not removals
         or not synced_revision
@@ -61,7 +61,7 @@ def _is_removal(cause: Cause) -> bool:
     return cause.kind is CauseKind.PRUNE or (cause.kind is CauseKind.GIT_CHANGE and cause.text == REMOVED_FROM_GIT)
 
 
-def _read_synced_revision(app: Application) -> str:
+def _read_last_deployed_revision(app: Application) -> str:
     """Return the revision of the last deployment; empty if there is none."""
     history = as_mappings(app.status.get("history"))
     return str(history[-1].get("revision") or "") if history else ""

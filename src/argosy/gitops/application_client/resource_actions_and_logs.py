@@ -60,7 +60,7 @@ async def load_selected_objects(
     reader: ApplicationReader, app: Application, selector: ObjectSelector
 ) -> list[Manifest]:
     """List selected objects that the project permits: Git, and so the status, may name any object."""
-    reader.check_destination(app)
+    reader.check_same_destination(app)
     is_permitted = build_permission_check(
         app, reader.get_project(app), reader.reconciler_settings, await reader.list_kinds()
     )
@@ -75,7 +75,7 @@ async def list_offered_actions(
     actions = load_actions(reader)
     offered = []
     for manifest in await load_selected_objects(reader, app, selector):
-        with reader.on_behalf_of(app):
+        with reader.charge_work_to_project(app):
             offered += [OfferedAction(key_of(manifest), action) for action in await actions.discover(manifest)]
     return offered
 
@@ -105,7 +105,7 @@ async def run_action(
     parameters: Mapping[str, str],
 ) -> None:
     key = key_of(manifest)
-    with reader.on_behalf_of(app):
+    with reader.charge_work_to_project(app):
         impacts = await actions.run(manifest, name, parameters)
     for impact in impacts:
         if impact.operation == "create":
@@ -139,7 +139,7 @@ class ContainerLog(NamedTuple):
     container: str
 
 
-async def list_container_logs(
+async def list_log_containers(
     reader: ApplicationReader, app: Application, selector: ObjectSelector, container: str
 ) -> list[ContainerLog]:
     """List each container of each Pod below the selected objects."""

@@ -93,7 +93,7 @@ def is_busy(app: Application) -> bool:
     return app.operation is not None or (app.state is not None and not app.state.phase.is_over)
 
 
-def read_deletion_start(app: Application) -> str:
+def read_deletion_or_operation_start(app: Application) -> str:
     """Return when the deletion or operation that may ask for confirmation started."""
     return app.deletion_timestamp or (
         app.state.started if app.state is not None and not app.state.phase.is_over else ""
@@ -123,11 +123,11 @@ def describe_problem(app: Application, detail: str = "", delay: str = "") -> str
     `detail`: how many fields differ or what is unhealthy, if a closer comparison was made. `delay`: the sync window or
     budget that the Application waits for (`delays.describe_delay`).
     """
-    text = extract_gist(_describe_raw_problem(app, detail, delay).replace("\n", " "))
+    text = extract_condition_gist(_describe_raw_problem(app, detail, delay).replace("\n", " "))
     return _LOAD_ERROR_PATTERN.sub(lambda match: f"ComparisonError: {match['name']}: ", text)
 
 
-def extract_gist(text: str) -> str:
+def extract_condition_gist(text: str) -> str:
     """argo: some checks list all conditions as `index: type | status | reason | message`: keep the most specific.
 
     That is the first with a reason and a message; text before the list stays.
@@ -222,7 +222,7 @@ def describe_retry(app: Application) -> str:
     advice = f"end it: argosy app terminate-op {app.name}"
     return (
         f"the sync of {revision_text} failed and will be retried at {_format_retry_time(state)} "
-        f"({attempt}){wait_note}; {advice}: {_read_failure(state)}"
+        f"({attempt}){wait_note}; {advice}: {_read_message_without_retry(state)}"
     )
 
 
@@ -234,7 +234,7 @@ def _format_retry_time(state: OperationState) -> str:
     return f"{finished_at + timedelta(seconds=state.request.retry.delay_seconds(state.retries - 1)):%H:%M:%S} UTC"
 
 
-def _read_failure(state: OperationState) -> str:
+def _read_message_without_retry(state: OperationState) -> str:
     return state.message.partition(". Retrying attempt #")[0]
 
 

@@ -55,16 +55,18 @@ async def describe_stuck_pods(
                 continue
             if (owners := await _find_owners(service, pod, managed)) is None:
                 continue
-            if (wait := next((wait for wait in waits if _is_current(pod, wait, owners)), None)) is not None:
+            if (
+                wait := next((wait for wait in waits if _is_wait_of_current_image(pod, wait, owners)), None)
+            ) is not None:
                 descriptions.append(f"Pod/{pod['metadata']['name']} -n {namespace}: {wait}")
     return descriptions
 
 
-def _is_current(pod: Manifest, wait: WaitingReason, owners: list[Manifest]) -> bool:
+def _is_wait_of_current_image(pod: Manifest, wait: WaitingReason, owners: list[Manifest]) -> bool:
     return wait.reason not in IMAGE_FAILURES or is_image_current(pod, wait.container, owners)
 
 
-async def find_stuck_reason(service: ApplicationService, app: Application) -> str:
+async def find_stuck_sync_reason(service: ApplicationService, app: Application) -> str:
     """Explain why the running sync cannot succeed; empty if it can, or if none is running."""
     state = app.state
     if state is None or state.phase.is_over:

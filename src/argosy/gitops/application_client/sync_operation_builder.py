@@ -80,7 +80,7 @@ def select_keys(app: Application, texts: Sequence[str]) -> list[ResourceKey]:
     return keys
 
 
-def sync_operation(
+def build_operation_from_flags(
     app: Application, flags: SyncFlags, user: str, additional_keys: Sequence[ResourceKey] = ()
 ) -> dict[str, Any]:
     check_no_operation(app)

@@ -65,7 +65,7 @@ class WaitConditions:
         return unmet
 
     @property
-    def wants_health(self) -> bool:
+    def wants_healthy(self) -> bool:
         """True if a Degraded object prevents success."""
         return "Healthy" in self.health and "Degraded" not in self.health
 
@@ -93,10 +93,10 @@ def find_wait_failure(app: Application, conditions: WaitConditions) -> WaitFailu
 
 def _explain_no_sync(app: Application, conditions: WaitConditions) -> str:
     """Explain why no sync will start."""
-    is_waited_for = conditions.sync or (conditions.wants_health and read_health_status(app) == "Missing")
+    is_waited_for = conditions.sync or (conditions.wants_healthy and read_health_status(app) == "Missing")
     if not is_waited_for or read_sync_status(app) != "OutOfSync":
         return ""
-    if app.state is not None and app.state.phase in FAILED_PHASES and _is_current_revision(app):
+    if app.state is not None and app.state.phase in FAILED_PHASES and _has_synced_current_revision(app):
         return f"the sync of this revision {app.state.phase.value.lower()}: {app.state.message}"
     automated = app.policy.automated
     if automated is None or not automated.is_on:
@@ -107,7 +107,7 @@ def _explain_no_sync(app: Application, conditions: WaitConditions) -> str:
     return f"automated sync is held{f' by {hold.by}' if hold.by else ''}{f': {hold.reason}' if hold.reason else ''}"
 
 
-def _is_current_revision(app: Application) -> bool:
+def _has_synced_current_revision(app: Application) -> bool:
     """True if the last operation synced the current revision: automated sync does not repeat it."""
     if app.state is None:
         return False
@@ -119,7 +119,7 @@ def _is_current_revision(app: Application) -> bool:
 
 def _find_health_failure(app: Application, conditions: WaitConditions) -> WaitFailure | None:
     """Degraded objects stay so without action; only self heal or a due sync would act."""
-    if not conditions.wants_health or _will_self_heal(app):
+    if not conditions.wants_healthy or _will_sync_automatically(app):
         return None
     if not conditions.resources:
         if read_health_status(app) != "Degraded":
@@ -134,7 +134,7 @@ def _find_health_failure(app: Application, conditions: WaitConditions) -> WaitFa
     return WaitFailure(f"{names}: Degraded, and no operation is running", False)
 
 
-def _will_self_heal(app: Application) -> bool:
+def _will_sync_automatically(app: Application) -> bool:
     automated = app.policy.automated
     if automated is None or not automated.is_on or read_hold(app.annotations) is not None:
         return False

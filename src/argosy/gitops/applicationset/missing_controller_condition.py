@@ -15,7 +15,7 @@ from typing import Final
 
 from argosy.errors import ArgosyError, Conflict
 from argosy.gitops.policy.applicationset_controller_detection import (
-    build_condition,
+    build_no_controller_condition,
     has_own_condition,
     is_applicationset_controller,
     is_expanded,
@@ -60,18 +60,18 @@ class ApplicationSetReporter:
     async def run(self) -> None:
         """Run until cancelled."""
         while True:
-            seconds = REPORT_INTERVAL_SECONDS if self._is_readable() else UNREADABLE_RETRY_SECONDS
+            seconds = REPORT_INTERVAL_SECONDS if self._has_all_kinds_cached() else UNREADABLE_RETRY_SECONDS
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), seconds)
             self._changed.clear()
             await self.report()
 
-    def _is_readable(self) -> bool:
+    def _has_all_kinds_cached(self) -> bool:
         return all(map(self._is_fully_cached, (APPLICATION_SET, *WORKLOAD_KINDS)))
 
     async def report(self) -> None:
         """Write the condition on each ApplicationSet of the installation that needs it and lacks it."""
-        if not self._is_readable():
+        if not self._has_all_kinds_cached():
             return
         workloads = [workload for kind in WORKLOAD_KINDS for workload in self._cache.list(kind)]
         for application_set in self._cache.list(APPLICATION_SET, namespace=self._namespace):
@@ -83,7 +83,10 @@ class ApplicationSetReporter:
         key = key_of(application_set)
         # k8s: a merge patch replaces the whole list; the resourceVersion protects concurrent writes of others
         version = {"resourceVersion": application_set["metadata"].get("resourceVersion")}
-        patch = {"metadata": version, "status": {"conditions": [build_condition(format_timestamp(self._now()))]}}
+        patch = {
+            "metadata": version,
+            "status": {"conditions": [build_no_controller_condition(format_timestamp(self._now()))]},
+        }
         with self.claims.hold_ownership(key) if self.claims else contextlib.nullcontext(KeyOwnership.OURS) as ownership:
             if ownership is not KeyOwnership.OURS:
                 return

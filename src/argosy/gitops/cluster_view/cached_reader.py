@@ -87,7 +87,7 @@ class CachedReader(ApplicationReader):
 
     async def build_tree(self, app: Application) -> list[ResourceNode]:
         """Return the resource tree, reusing unchanged nodes: a page, its stream and its tabs ask repeatedly."""
-        self.check_destination(app)
+        self.check_same_destination(app)
         version = str((app.wire.get("metadata") or {}).get("resourceVersion") or "")
         cached_tree, change_count = self._trees.get(app.key, version), self._trees.change_count
         if cached_tree is None:
@@ -99,7 +99,7 @@ class CachedReader(ApplicationReader):
             if cached_tree.stale:
                 keys, cached_tree.stale = cached_tree.stale, set()
                 try:
-                    with self.on_behalf_of(app):
+                    with self.charge_work_to_project(app):
                         cached_tree.replace_nodes(await self._build_nodes(keys))
                 except BaseException:
                     cached_tree.stale |= keys

@@ -45,34 +45,39 @@ def read_namespaces(workload: Manifest, find_object: Callable[[ResourceKey], Man
     configured = read_configured_namespaces(workload)
     if configured is not None:
         return configured
-    return _read_parameter(find_object(build_parameters_key(workload["metadata"].get("namespace") or "")))
+    return _read_namespaces_parameter(find_object(build_parameters_key(workload["metadata"].get("namespace") or "")))
 
 
-def _read_parameter(config_map: Manifest | None) -> tuple[str, ...]:
+def _read_namespaces_parameter(config_map: Manifest | None) -> tuple[str, ...]:
     return split_patterns(((config_map or {}).get("data") or {}).get(NAMESPACES_PARAMETER))
 
 
 async def resolve_engines(cluster: AccessReviewReader, workloads: Iterable[Manifest]) -> DeliveryEngines:
     workloads = tuple(workloads)
     scopes = {
-        key_of(workload): await _resolve_scope(cluster, workload) for workload in list_running_controllers(workloads)
+        key_of(workload): await _resolve_watched_namespaces(cluster, workload)
+        for workload in list_running_controllers(workloads)
     }
     return build_engines(workloads, lambda workload: scopes.get(key_of(workload), ()))
 
 
-async def _resolve_scope(cluster: AccessReviewReader, workload: Manifest) -> tuple[str, ...]:
+async def _resolve_watched_namespaces(cluster: AccessReviewReader, workload: Manifest) -> tuple[str, ...]:
     namespace = str(workload["metadata"].get("namespace") or "")
     claimed_patterns = read_configured_namespaces(workload)
     if claimed_patterns is None:
-        claimed_patterns = _read_parameter(await _fetch_parameters(cluster, namespace))
+        claimed_patterns = _read_namespaces_parameter(await _fetch_parameters(cluster, namespace))
     claimed_patterns = tuple(name for name in claimed_patterns if name != namespace)
-    if not claimed_patterns or await _may_write(cluster, namespace, read_service_account(workload), ""):
+    if not claimed_patterns or await _may_write_applications(cluster, namespace, read_service_account(workload), ""):
         return claimed_patterns
     candidates = [name for name in await _list_matching_namespaces(cluster, claimed_patterns) if name != namespace][
         :MAX_CHECKED_NAMESPACES
     ]
     return tuple(
-        [name for name in candidates if await _may_write(cluster, namespace, read_service_account(workload), name)]
+        [
+            name
+            for name in candidates
+            if await _may_write_applications(cluster, namespace, read_service_account(workload), name)
+        ]
     )
 
 
@@ -93,7 +98,9 @@ async def _list_matching_namespaces(cluster: AccessReviewReader, name_patterns: 
     return [item for item in names if any(matches_namespace(pattern, item) for pattern in name_patterns)]
 
 
-async def _may_write(cluster: AccessReviewReader, namespace: str, name: str, target_namespace: str) -> bool:
+async def _may_write_applications(
+    cluster: AccessReviewReader, namespace: str, name: str, target_namespace: str
+) -> bool:
     """True if the ServiceAccount may write Applications there, or everywhere; also if the review is forbidden."""
     attributes = {"verb": "patch", "group": "argoproj.io", "resource": "applications"}
     groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]

@@ -130,7 +130,7 @@ class ArgoCDDetector:
                 continue
             if namespace is not None:
                 await self._watch_workloads(namespace)
-            self._set_current(UNKNOWN_ENGINES)
+            self._set_detected_engines(UNKNOWN_ENGINES)
             await sleep(self._clock, FORBIDDEN_RETRY_SECONDS)
 
     async def wait_until_detected(self) -> None:
@@ -162,7 +162,7 @@ class ArgoCDDetector:
         while True:
             self._workloads_changed.clear()
             try:
-                self._set_current(await resolve_engines(self._cluster, tuple(self._workloads.values())))
+                self._set_detected_engines(await resolve_engines(self._cluster, tuple(self._workloads.values())))
             except ArgosyError as error:
                 failures += 1
                 log.warning("cannot read the namespaces of Argo CD: error=%s", error)
@@ -189,7 +189,7 @@ class ArgoCDDetector:
         informer.listeners.append(on_event)
         return informer
 
-    def _set_current(self, engines: DeliveryEngines) -> None:
+    def _set_detected_engines(self, engines: DeliveryEngines) -> None:
         """Keep a controller that is gone, or watches fewer namespaces, for a grace period."""
         self._current, lost_namespaces = (
             engines,
@@ -203,17 +203,17 @@ class ArgoCDDetector:
             self._removal_timers[namespace] = self._clock.call_later(
                 REMOVAL_GRACE_SECONDS, partial(self._on_grace_over, namespace)
             )
-        self._publish()
+        self._publish_engines()
 
     def _on_grace_over(self, namespace: str) -> None:
         del self._removal_timers[namespace]
-        self._publish()
+        self._publish_engines()
 
     def _cancel_timers(self) -> None:
         while self._removal_timers:
             self._removal_timers.popitem()[1].cancel()
 
-    def _publish(self) -> None:
+    def _publish_engines(self) -> None:
         retained = (
             controller for controller in self.engines.controllers if controller.namespace in self._removal_timers
         )
@@ -227,15 +227,15 @@ class ArgoCDDetector:
 
 def _find_lost_namespaces(before: DeliveryEngines, after: DeliveryEngines) -> set[str]:
     """Return the namespaces whose Argo CD is gone, or no longer watches all that it watched."""
-    current_scopes = _group_scopes(after.controllers)
+    current_scopes = _group_watched_namespaces(after.controllers)
     return {
         namespace
-        for namespace, scope in _group_scopes(before.controllers).items()
+        for namespace, scope in _group_watched_namespaces(before.controllers).items()
         if not scope <= current_scopes.get(namespace, set())
     }
 
 
-def _group_scopes(controllers: tuple[ArgoCDController, ...]) -> dict[str, set[str]]:
+def _group_watched_namespaces(controllers: tuple[ArgoCDController, ...]) -> dict[str, set[str]]:
     scopes: dict[str, set[str]] = {}
     for controller in controllers:
         scopes.setdefault(controller.namespace, set()).update((controller.namespace, *controller.extra_namespaces))

@@ -63,7 +63,7 @@ async def find_argocd(cluster: ClusterReader, namespace: str = "", name: str = "
         case [only]:
             return ArgoCDInstallation(only.namespace, only.name)
         case []:
-            return await _find_without_operator(cluster, namespace)
+            return await _find_argocd_without_operator(cluster, namespace)
         case several:
             names = ", ".join(f"{key.namespace}/{key.name}" for key in several)
             where = f"namespace {namespace}" if namespace else "this cluster"
@@ -71,7 +71,7 @@ async def find_argocd(cluster: ClusterReader, namespace: str = "", name: str = "
             raise UserError(f"{problem}; choose one with --namespace and --name")
 
 
-async def _find_without_operator(cluster: ClusterReader, namespace: str) -> ArgoCDInstallation:
+async def _find_argocd_without_operator(cluster: ClusterReader, namespace: str) -> ArgoCDInstallation:
     installation = ArgoCDInstallation(namespace or DEFAULT_NAMESPACE)
     settings = await _get_if_served(cluster, installation.config_map_key)
     if settings is None or _is_owned_by_operator(settings):

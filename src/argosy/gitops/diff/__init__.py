@@ -12,7 +12,7 @@ from argosy.gitops.diff.differences import format_pointer, list_differences
 from argosy.gitops.diff.foreign_fields import list_foreign_fields
 from argosy.gitops.diff.ignored_fields import NO_JQ_RESULTS, JqQuestion, JqResults
 from argosy.gitops.diff.relevant_updates import UpdateFilter
-from argosy.gitops.diff.respect_ignored import keep_ignored_live_values, list_respect_questions
+from argosy.gitops.diff.respect_ignored import keep_ignored_live_values, list_respect_jq_questions
 from argosy.gitops.diff.secret_masks import mask_pair, mask_secrets
 from argosy.gitops.diff.settings import read_diff_settings
 
@@ -33,7 +33,7 @@ __all__ = [
     "list_differences",
     "list_foreign_fields",
     "list_jq_questions",
-    "list_respect_questions",
+    "list_respect_jq_questions",
     "mask_pair",
     "mask_secrets",
     "needs_real_jq",

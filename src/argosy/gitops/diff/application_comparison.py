@@ -98,7 +98,7 @@ class _ComparisonRun:
 
     def __post_init__(self) -> None:
         if self.cache is not None:
-            self._options_number = self.cache.options_number(self.normalizer.options)
+            self._options_number = self.cache.options_id(self.normalizer.options)
 
     def compare_pair(self, key: ResourceKey, desired: Manifest, live: Manifest | None) -> Pair:
         ignored = self.normalizer.ignored_fields(key)
@@ -194,14 +194,14 @@ def list_jq_questions(
 ) -> Iterator[JqQuestion]:
     """Yield the documents that the real jq must process before a comparison, except for cached pairs."""
     normalizer = find_normalizer(options)
-    options_number = cache.options_number(options) if cache is not None else 0
+    options_id = cache.options_id(options) if cache is not None else 0
     for manifest in desired:
         key = key_of_desired(manifest)
         live_manifest, ignored = live.get(key), normalizer.ignored_fields(key)
         if live_manifest is None or not ignored.needs_real_jq or is_hook(manifest) or is_skipped(manifest):
             continue
         dry_run = predicted.get(key)
-        cache_key = build_cache_key(manifest, live_manifest, dry_run, options_number)
+        cache_key = build_cache_key(manifest, live_manifest, dry_run, options_id)
         if cache is not None and cache_key is not None and cache.find(cache_key) is not None:
             continue
         shape, live_manifest = find_manifest_shape(manifest, find_shape), convert_live(manifest, live_manifest)

@@ -28,7 +28,7 @@ class DiffCacheKey(NamedTuple):
     version: str
     desired: bytes
     predicted: bytes
-    options_number: int
+    options_id: int
 
 
 class DiffCache:
@@ -42,7 +42,7 @@ class DiffCache:
     def __len__(self) -> int:
         return len(self._results)
 
-    def options_number(self, options: DiffOptions) -> int:
+    def options_id(self, options: DiffOptions) -> int:
         """Return a small number that stands for these options, for fast comparison."""
         if len(self._options_numbers) > self._max_entries:
             self._options_numbers.clear()
@@ -61,7 +61,7 @@ class DiffCache:
 
 
 def build_cache_key(
-    desired: Manifest, live: Manifest, predicted: Manifest | None, options_number: int
+    desired: Manifest, live: Manifest, predicted: Manifest | None, options_id: int
 ) -> DiffCacheKey | None:
     metadata = live.get("metadata")
     if not isinstance(metadata, dict):
@@ -69,9 +69,7 @@ def build_cache_key(
     uid, version = metadata.get("uid"), metadata.get("resourceVersion")
     if not isinstance(uid, str) or not isinstance(version, str) or not uid or not version:
         return None
-    return DiffCacheKey(
-        uid, version, _digest(desired), b"" if predicted is None else _digest(predicted), options_number
-    )
+    return DiffCacheKey(uid, version, _digest(desired), b"" if predicted is None else _digest(predicted), options_id)
 
 
 def _digest(manifest: Manifest) -> bytes:

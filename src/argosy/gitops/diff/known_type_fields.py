@@ -59,7 +59,7 @@ def _normalize_duration(value: Any) -> Any:
     return f"{prefix}{seconds}s"
 
 
-def list_known_fields(fields: Iterable[KnownField], key: ResourceKey) -> list[KnownField]:
+def select_known_fields(fields: Iterable[KnownField], key: ResourceKey) -> list[KnownField]:
     return [
         field
         for field in fields

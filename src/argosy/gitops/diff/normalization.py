@@ -13,7 +13,7 @@ from argosy.gitops.diff.builtin_normalization import normalize_builtin
 from argosy.gitops.diff.diff_options import DiffOptions, KnownField, matches_key
 from argosy.gitops.diff.go_type_round_trip import roundtrip_by_type
 from argosy.gitops.diff.ignored_fields import NO_JQ_RESULTS, IgnoredFields, JqResults, combine_rules
-from argosy.gitops.diff.known_type_fields import list_known_fields, normalize_known_fields
+from argosy.gitops.diff.known_type_fields import normalize_known_fields, select_known_fields
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey
 
@@ -52,7 +52,7 @@ class ManifestNormalizer:
         rules = [rule for rule in self._ignore_rules if matches_key(rule, key)]
         if entry is not None:
             return combine_rules(rules, key), entry[2]
-        fields = combine_rules(rules, key), list_known_fields(self.options.known_fields, key)
+        fields = combine_rules(rules, key), select_known_fields(self.options.known_fields, key)
         if len(self._by_kind) < _MAX_CACHED_KINDS:
             self._by_kind[key.group_kind] = (not any(map(_names_object, self._list_kind_rules(key))), *fields)
         return fields

@@ -55,7 +55,7 @@ def keep_ignored_live_values(
     return manifest_to_apply
 
 
-def list_respect_questions(
+def list_respect_jq_questions(
     desired: Manifest, live: Manifest | None, options: DiffOptions, *, find_shape: FindShape = find_no_shape
 ) -> list[JqQuestion]:
     """Return the inputs that the real jq must process before."""

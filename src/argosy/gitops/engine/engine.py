@@ -71,7 +71,7 @@ class EngineOptions:
     grace_seconds: float = 5.0  # seconds that a running reconciliation or sync step has to finish at shutdown
 
 
-def count_workers(workers: int) -> int:
+def compute_total_workers(workers: int) -> int:
     """Return the total number of workers: some for one project, and as many for projects without a running one."""
     return 2 * workers
 
@@ -228,11 +228,11 @@ class Engine:
                 await self.argocd_detection.wait_until_detected()
                 self.filled_at = self.clock.monotonic()
                 tasks.create_task(_run_task(self.local_repositories.run), name="local repositories")
-                tasks.create_task(_run_task(self.controller.run_ignored_updates), name="updates")
+                tasks.create_task(_run_task(self.controller.run_ignored_update_checks), name="updates")
                 tasks.create_task(_run_task(self.clusters.run), name="clusters")
                 tasks.create_task(_run_task(self.application_sets.run), name="application sets")
                 tasks.create_task(_run_task(self._build_budget_reporter().run), name="project budgets")
-                workers = count_workers(self.options.workers)
+                workers = compute_total_workers(self.options.workers)
                 run_all_workers = partial(run_workers, self.controller, self.queue, context, workers=workers)
                 tasks.create_task(
                     _run_task(partial(run_all_workers, grace_seconds=self.options.grace_seconds)), name="workers"

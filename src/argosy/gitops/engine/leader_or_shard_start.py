@@ -12,7 +12,7 @@ from typing import Final
 
 from argosy.errors import ClusterError, TransientError, UserError
 from argosy.gitops.application_client.control_namespace import LEADER_LEASE_NAME
-from argosy.gitops.engine.engine import Engine, EngineOptions, count_workers
+from argosy.gitops.engine.engine import Engine, EngineOptions, compute_total_workers
 from argosy.gitops.engine.liveness import ControllerHealth
 from argosy.gitops.engine.shard_application_takeover import wait_for_no_leader, wait_for_no_members
 from argosy.kube.client import Cluster
@@ -34,7 +34,7 @@ async def run_leading_engine(
     health: ControllerHealth | None = None,
 ) -> None:
     """Run an engine while it leads this cluster. A restart with the same `identity` need not wait for the Lease."""
-    controller_health = health or ControllerHealth(count_workers(options.workers))
+    controller_health = health or ControllerHealth(compute_total_workers(options.workers))
 
     async def run_engine() -> None:
         await retry_until_reachable(lambda: wait_for_no_members(cluster, namespace))
@@ -54,7 +54,7 @@ async def run_sharded_engine(
     cluster: Cluster, options: EngineOptions, namespace: str, health: ControllerHealth | None = None
 ) -> None:
     """Run an engine as one of several; it owns the Applications that no other member owns."""
-    controller_health = health or ControllerHealth(count_workers(options.workers))
+    controller_health = health or ControllerHealth(compute_total_workers(options.workers))
 
     stale_version = await retry_until_reachable(lambda: wait_for_no_leader(cluster, namespace))
 

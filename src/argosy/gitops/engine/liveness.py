@@ -62,7 +62,7 @@ class ControllerHealth:
         if self.engine is None and self._election is not None:
             return []
         if not self._is_filled:
-            missing = [] if self.engine is None else self.engine.informers.list_missing()
+            missing = [] if self.engine is None else self.engine.informers.describe_unsynced_kinds()
             return missing or ["the initial list of the cluster's objects is not complete"]
         return [] if self._has_joined else ["it has not joined the sharding members yet"]
 
@@ -94,14 +94,14 @@ class ControllerHealth:
 
     def _lease_problems(self) -> Iterator[str]:
         sharing = None if self.engine is None else self.engine.sharding
-        if sharing is not None and (overdue_seconds := sharing.members.overdue_seconds()) > 0:
+        if sharing is not None and (seconds_since_expiry := sharing.members.seconds_since_expiry()) > 0:
             yield (
-                f"its Lease as {sharing.members.identity} expired {overdue_seconds:.0f} s ago without renewal: "
+                f"its Lease as {sharing.members.identity} expired {seconds_since_expiry:.0f} s ago without renewal: "
                 "other controllers take over its applications"
             )
         for election in (*([] if self._election is None else [self._election]), *self._addon_elections):
-            if election.is_leader and (overdue_seconds := election.overdue_seconds()) > 0:
-                yield f"its Lease as the leader expired {overdue_seconds:.0f} s ago without renewal"
+            if election.is_leader and (seconds_since_expiry := election.seconds_since_expiry()) > 0:
+                yield f"its Lease as the leader expired {seconds_since_expiry:.0f} s ago without renewal"
             elif (
                 not election.is_leader
                 and (silence_seconds := election.seconds_since_read()) > CANDIDATE_SILENCE_SECONDS

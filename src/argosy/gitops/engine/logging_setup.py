@@ -151,10 +151,10 @@ class QuotableSecrets:
         return is_setting or self._is_tracked(secret)
 
     def _add_public_object(self, manifest: Manifest) -> None:
-        from argosy.gitops.redaction.cluster_secret_mask_builder import read_url_passwords
+        from argosy.gitops.redaction.cluster_secret_mask_builder import read_application_url_passwords
 
         self._public.add_object(manifest)
-        if url_passwords := read_url_passwords(manifest):
+        if url_passwords := read_application_url_passwords(manifest):
             self._set_project(key_of(manifest), str((manifest.get("spec") or {}).get("project") or "default"))
             self.mask.search.on_change(key_of(manifest), {"stringData": url_passwords})
 

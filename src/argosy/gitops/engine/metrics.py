@@ -17,7 +17,7 @@ from argosy.gitops.application import read_destination
 from argosy.gitops.engine.engine import Engine
 from argosy.gitops.policy.destination_cluster_lookup import IN_CLUSTER_NAME, IN_CLUSTER_SERVER
 from argosy.gitops.reconciler.watched_cluster import WatchedCluster
-from argosy.gitops.status.metrics import build_application_metrics, find_local_server_address
+from argosy.gitops.status.metrics import build_application_metrics, read_destination_server
 from argosy.isolation.confinement_health import ConfinementCheck
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.well_known_kinds import APPLICATION
@@ -40,7 +40,7 @@ def collect_engine_metrics(engine: Engine) -> Iterator[MetricFamily]:
     def resolve_server(destination: Mapping[str, Any]) -> str:
         server_url, name = (str(destination.get(part) or "") for part in ("server", "name"))
         cluster = clusters.find(read_destination(server_url, name))
-        return cluster.server if cluster is not None else find_local_server_address(destination)
+        return cluster.server if cluster is not None else read_destination_server(destination)
 
     own_apps = _list_own_apps(engine)
     yield from build_application_metrics(own_apps, resolve_server)

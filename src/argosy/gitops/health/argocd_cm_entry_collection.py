@@ -60,7 +60,7 @@ def collect_settings(manifests: Iterable[Manifest]) -> InstallationSettings:
     for number, manifest in enumerate(manifests):
         name = _config_map_name(manifest)
         if name in config_maps:
-            texts = _read_texts(
+            texts = _read_setting_entries(
                 manifest.get("data"), "", f"ConfigMap {name} data", SettingLocation(number, ("data",)), faults
             )
             _merge_entries(config_maps[name], texts, faults)
@@ -105,7 +105,7 @@ def _merge_entries(
         entries[key] = entry
 
 
-def _read_texts(
+def _read_setting_entries(
     data: Any, prefix: str, where: str, location: SettingLocation, faults: list[SettingFault]
 ) -> Iterator[tuple[str, SettingEntry]]:
     if data is None:
@@ -165,7 +165,7 @@ class _OperatorResource:
         if not isinstance(spec, dict):
             self._add_fault("", "is not a map; write it as field: value")
             return
-        self._report_unknown_fields(spec)
+        self._report_misspelled_fields(spec)
         customizations = spec.get("resourceCustomizations")
         if isinstance(customizations, str) and customizations:
             location = self._location.append_steps("resourceCustomizations")
@@ -181,7 +181,9 @@ class _OperatorResource:
         location = self._location.append_steps("extraConfig")
         # argo: the operator copies these last, so they win
         _merge_entries(
-            entries, _read_texts(spec.get("extraConfig"), f"{extra} ", extra, location, self._faults), self._faults
+            entries,
+            _read_setting_entries(spec.get("extraConfig"), f"{extra} ", extra, location, self._faults),
+            self._faults,
         )
 
     def _add_fault(self, field: str, text: str, *steps: str | int, pattern: str = "") -> None:
@@ -189,7 +191,7 @@ class _OperatorResource:
         location = self._location.append_steps(*filter(None, (field,)), *steps)
         self._faults.append(SettingFault(where, text, location=location, pattern=pattern))
 
-    def _report_unknown_fields(self, spec: Mapping[str, Any]) -> None:
+    def _report_misspelled_fields(self, spec: Mapping[str, Any]) -> None:
         for field in spec:
             if field == "ignoreDifferences":
                 problem = "an ArgoCD resource has no such field; it has no effect"

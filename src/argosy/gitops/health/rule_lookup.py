@@ -31,7 +31,7 @@ class HealthRules:
         """Return the first rule of: argocd-cm, the chosen profile, bundled, built-in, fallback."""
         group_kind = GroupKind(group, kind)
         if group_kind not in self._rules_by_kind:
-            self._rules_by_kind[group_kind] = self._find_user_rule(group_kind) or self._find_own_rule(group_kind)
+            self._rules_by_kind[group_kind] = self._find_user_rule(group_kind) or self._find_argosy_rule(group_kind)
         return self._rules_by_kind[group_kind]
 
     def _find_user_rule(self, group_kind: GroupKind) -> HealthRule | None:
@@ -44,7 +44,7 @@ class HealthRules:
             )
         return _build_rule(group_kind, check) if check else None
 
-    def _find_own_rule(self, group_kind: GroupKind) -> HealthRule | None:
+    def _find_argosy_rule(self, group_kind: GroupKind) -> HealthRule | None:
         profile = self._profiles.get(render_kind(*group_kind), "")
         if profile and (rule := load_profile_rules(profile).get(group_kind)):
             return rule

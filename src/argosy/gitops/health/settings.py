@@ -157,7 +157,7 @@ class _CustomizationReader:
         location = entry.location.append_steps(*steps)
         self._faults.append(SettingFault(entry.where, text, severity=severity, location=location, pattern=pattern))
 
-    def report_unknown(
+    def report_misspelled_words(
         self, entry: SettingEntry, words: Iterable[str], known_words: tuple[str, ...], pattern: str
     ) -> None:
         """Report words similar to known ones; other words may be for another program."""
@@ -201,7 +201,7 @@ class _CustomizationReader:
             # argo: in the map only the long name is read
             problem = "useOpenLibs is not read in the map; name it health.lua.useOpenLibs"
             self.add_fault(entry, problem, "useOpenLibs", pattern=pattern)
-        self.report_unknown(entry, set(value) - {"useOpenLibs"}, MAP_FIELDS, pattern)
+        self.report_misspelled_words(entry, set(value) - {"useOpenLibs"}, MAP_FIELDS, pattern)
 
     def read_key(self, key: str, entry: SettingEntry) -> None:
         """Read `resource.customizations.<type>.<group>_<Kind>`; other keys are ignored."""
@@ -271,7 +271,7 @@ class _CustomizationReader:
                     profiles[parsed.pattern] = entry.value.strip()
                     self._check_profile(entry, parsed.pattern)
             else:
-                self._report_unknown_key(key, entry)
+                self._report_suspicious_key(key, entry)
         return profiles, fallback
 
     def _check_profile(self, entry: SettingEntry, pattern: str) -> None:
@@ -287,7 +287,7 @@ class _CustomizationReader:
         )
         self.add_fault(entry, f"{pattern} has no profile {profile!r}; {advice}", pattern=pattern, is_error=False)
 
-    def _report_unknown_key(self, key: str, entry: SettingEntry) -> None:
+    def _report_suspicious_key(self, key: str, entry: SettingEntry) -> None:
         """Report an unknown key of argosy-cm if it looks like a health setting; other settings are there, too."""
         first, _, remainder = key.partition(".")
         if key.startswith(CUSTOMIZATIONS_KEY):
@@ -315,7 +315,7 @@ class _CustomizationReader:
             self.add_fault(entry, problem, DISCOVERY_FIELD, pattern=pattern)
             discovery = ""
         merge = self._read_bool(values.get("mergeBuiltinActions", False), entry, "mergeBuiltinActions", pattern)
-        self.report_unknown(entry, values, ACTIONS_FIELDS, pattern)
+        self.report_misspelled_words(entry, values, ACTIONS_FIELDS, pattern)
         definitions = self._read_definitions(values, entry, pattern)
         texts = {name: definition.value for name, definition in definitions.items()}
         locations = {name: definition.location for name, definition in definitions.items()}

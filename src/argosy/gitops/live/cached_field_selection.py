@@ -92,7 +92,7 @@ class ApplicationCachePolicy:
         entries = metadata.get("managedFields")
         is_application = manifest["kind"] == APPLICATION.kind and manifest["apiVersion"].startswith(APPLICATION.group)
         if is_application or self.requires_full_kind(manifest):
-            shared = {"managedFields": [self._share_fields(item) for item in entries]} if entries else {}
+            shared = {"managedFields": [self._intern_managed_fields(item) for item in entries]} if entries else {}
             return {**manifest, "metadata": {**metadata, **shared}} if shared else manifest
         slim_metadata = {name: item for name, item in metadata.items() if name != "managedFields"}
         return self._trim_untracked({**manifest, "metadata": slim_metadata} if entries else manifest)
@@ -109,7 +109,7 @@ class ApplicationCachePolicy:
             return manifest
         return {name: value for name, value in manifest.items() if name not in DATA_FIELDS}
 
-    def _share_fields(self, entry: dict[str, Any]) -> dict[str, Any]:
+    def _intern_managed_fields(self, entry: dict[str, Any]) -> dict[str, Any]:
         """Store equal fieldsV1 values once: objects applied from the same template have the same ones."""
         fields = entry.get("fieldsV1")
         if not fields:

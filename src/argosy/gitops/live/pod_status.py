@@ -35,7 +35,7 @@ def build_pod_info(pod: Manifest) -> PodInfo:
     """argo: same names and order."""
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     init_statuses, main_statuses = status.get("initContainerStatuses") or [], status.get("containerStatuses") or []
-    is_initializing, reason, ready = _summarize_init_containers(spec, init_statuses, _read_phase(status))
+    is_initializing, reason, ready = _summarize_init_containers(spec, init_statuses, _read_initial_reason(status))
     counted_statuses = [*init_statuses]
     if not is_initializing or _is_condition_true(status, "Initialized"):
         reason, running = _summarize_containers(main_statuses, reason)
@@ -55,7 +55,7 @@ def build_pod_info(pod: Manifest) -> PodInfo:
     )
 
 
-def _read_phase(status: Mapping[str, Any]) -> str:
+def _read_initial_reason(status: Mapping[str, Any]) -> str:
     for condition in status.get("conditions") or ():
         if condition.get("type") == "PodScheduled" and condition.get("reason") == "SchedulingGated":
             return "SchedulingGated"

@@ -56,8 +56,8 @@ def is_image_current(
     for owner in owners:
         spec = _mapping(owner.get("spec"))
         if spec.get("template") or spec.get("jobTemplate"):
-            return _contains(spec, image)
-    return any(_contains(manifest.get("spec"), image) for manifest in (*owners, *related_objects))
+            return _has_equal_leaf(spec, image)
+    return any(_has_equal_leaf(manifest.get("spec"), image) for manifest in (*owners, *related_objects))
 
 
 def is_old_replica_set(manifest: Mapping[str, Any], owner: Mapping[str, Any]) -> bool:
@@ -79,7 +79,7 @@ def _find_image(pod: Mapping[str, Any], container: str) -> str:
     return ""
 
 
-def _contains(value: Any, text: str) -> bool:
+def _has_equal_leaf(value: Any, text: str) -> bool:
     """Return True if the value is this text or contains it at any depth."""
     values = [value]
     while values:

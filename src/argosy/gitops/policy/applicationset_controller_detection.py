@@ -54,7 +54,7 @@ def has_own_condition(application_set: Manifest) -> bool:
     return any(map(is_own_condition, _list_conditions(application_set)))
 
 
-def build_condition(now: str) -> dict[str, str]:
+def build_no_controller_condition(now: str) -> dict[str, str]:
     return {
         "type": ERROR_CONDITION_TYPE,
         "status": "True",

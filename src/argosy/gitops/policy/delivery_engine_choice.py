@@ -65,7 +65,7 @@ def is_running(workload: Manifest) -> bool:
         return False
     if workload.get("kind") == POD_KIND:
         return status.get("phase") not in ENDED_POD_PHASES
-    return _count(spec.get("replicas", 1)) > 0 or _count(status.get("replicas")) > 0
+    return _int_or_zero(spec.get("replicas", 1)) > 0 or _int_or_zero(status.get("replicas")) > 0
 
 
 def is_simulated(workload: Manifest) -> bool:
@@ -73,7 +73,7 @@ def is_simulated(workload: Manifest) -> bool:
     return SIMULATED in (workload["metadata"].get("annotations") or {})
 
 
-def _count(value: Any) -> int:
+def _int_or_zero(value: Any) -> int:
     return value if isinstance(value, int) else 0
 
 
@@ -171,13 +171,13 @@ class DeliveryEngines:
         """All controllers, such as `StatefulSet argocd/name`."""
         return _list_names(self.controllers)
 
-    def list_watching(self, namespace: str) -> tuple[str, ...]:
+    def list_watching_controllers(self, namespace: str) -> tuple[str, ...]:
         """Return the controllers that watch a namespace."""
         return _list_names(controller for controller in self.controllers if controller.watches_namespace(namespace))
 
     def find_deliverer(self, annotations: Mapping[str, str], namespace: str) -> Deliverer:
         engine, is_paused = annotations.get(ENGINE), annotations.get(SKIP_RECONCILE) == "true"
-        is_watched = bool(self.list_watching(namespace))
+        is_watched = bool(self.list_watching_controllers(namespace))
         if engine == ARGOSY:
             # The pause annotation is for Argo CD; without it, both deliver.
             return Deliverer.BOTH if is_watched and not is_paused else Deliverer.ARGOSY
@@ -194,7 +194,7 @@ class DeliveryEngines:
         deliverer, engine = self.find_deliverer(annotations, namespace), annotations.get(ENGINE)
         match deliverer:
             case Deliverer.ARGOCD:
-                return f"{deliverer} ({', '.join(self.list_watching(namespace))}); argosy observes"
+                return f"{deliverer} ({', '.join(self.list_watching_controllers(namespace))}); argosy observes"
             case Deliverer.BOTH:
                 return f'{deliverer}: set {SKIP_RECONCILE}: "true", so that only argosy does'
             case Deliverer.NOBODY if engine and annotations.get(SKIP_RECONCILE) != "true":
@@ -211,7 +211,7 @@ class DeliveryEngines:
     def is_argosy_only(self, annotations: Mapping[str, str], namespace: str) -> bool:
         """True if argosy delivers and no other engine could, so that nothing needs to be shown."""
         has_annotation = ENGINE in annotations or annotations.get(SKIP_RECONCILE) == "true"
-        return not self.list_watching(namespace) and not has_annotation
+        return not self.list_watching_controllers(namespace) and not has_annotation
 
     @property
     def log_message(self) -> str:
@@ -238,7 +238,7 @@ class DeliveryEngines:
 
     def describe_for_namespace(self, namespace: str) -> str:
         """Describe what other engines mean for a namespace; empty if there are none."""
-        if watching := self.list_watching(namespace):
+        if watching := self.list_watching_controllers(namespace):
             message = (
                 f"an Argo CD ({', '.join(watching)}) delivers the Applications in {namespace}: argosy only "
                 "observes them"

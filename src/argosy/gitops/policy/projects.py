@@ -65,7 +65,7 @@ def list_violations(
             f"application destination server '{server}' and namespace '{app.destination.namespace}' do not "
             "match any of "
             f"the allowed destinations in project '{project.name}': "
-            f"{_describe_destination_rule(project, app.destination)}"
+            f"{_describe_destination_denial(project, app.destination)}"
         )
     elif clusters is not None and not _is_project_scoped(clusters, project, app.destination):
         server = app.destination.server or app.destination.name
@@ -80,13 +80,13 @@ def list_forbidden_sources(project: Project, sources: Iterable[Source]) -> list[
     """Return the forbidden sources, also those of an operation, which may differ from the Application's."""
     return [
         f"application repo {source.repo_url} is not permitted in project '{project.name}': "  # argo: its words
-        f"{_describe_source_rule(project, source.repo_url)}"
+        f"{_describe_source_denial(project, source.repo_url)}"
         for source in sources
         if not permits_source(project, source.repo_url)
     ]
 
 
-def _describe_source_rule(project: Project, url: str) -> str:
+def _describe_source_denial(project: Project, url: str) -> str:
     address = read_repository_spellings(url)
     denials = [pattern for pattern in project.source_repos if pattern.startswith("!")]
     matching = [pattern for pattern in denials if is_denied_by(pattern, address)]
@@ -102,7 +102,7 @@ def _describe_source_rule(project: Project, url: str) -> str:
     )
 
 
-def _describe_destination_rule(project: Project, destination: Destination) -> str:
+def _describe_destination_denial(project: Project, destination: Destination) -> str:
     for entry in project.destinations:
         is_match, is_denial = _match_destination(entry, destination)
         if is_match and is_denial:
@@ -166,16 +166,16 @@ def _match_destination(entry: DestinationPattern, destination: Destination) -> t
 def find_permission_error(project: Project, key: ResourceKey, *, is_namespaced: bool, destination: Destination) -> str:
     """Return why an object may not be managed; empty if it may."""
     if not permits_kind(project, key.group_kind, is_namespaced=is_namespaced, name=key.name):
-        rule = _describe_kind_rule(project, key, is_namespaced)
+        rule = _describe_kind_denial(project, key, is_namespaced)
         return f"resource {key.group}:{key.kind} is not permitted in project {project.name}: {rule}"
     object_destination = destination._replace(namespace=key.namespace)
     if is_namespaced and key.namespace and not permits_destination(project, object_destination):
-        rule = _describe_destination_rule(project, object_destination)
+        rule = _describe_destination_denial(project, object_destination)
         return f"namespace {key.namespace} is not permitted in project '{project.name}': {rule}"
     return ""
 
 
-def _describe_kind_rule(project: Project, key: ResourceKey, is_namespaced: bool) -> str:
+def _describe_kind_denial(project: Project, key: ResourceKey, is_namespaced: bool) -> str:
     denied, name = (project.namespaced_denied, "") if is_namespaced else (project.cluster_denied, key.name)
     field_prefix = "namespaceResource" if is_namespaced else "clusterResource"
     if _any_matches_kind(denied, key.group_kind, name):

@@ -185,7 +185,7 @@ class RbacPermissions:
         return answer
 
     def _decide(self, resource: str, action: str, name: str) -> bool:
-        project = self._find_project(resource, name)
+        project = self._find_project_with_rules(resource, name)
         if resource not in ADDRESS_RESOURCES:
             return bool(self._find_matcher(project, resource, action)(name))
         objects = (rule_set.find_patterns(resource, action) for rule_set in self._list_rule_sets(project))
@@ -228,7 +228,7 @@ class RbacPermissions:
             rule_sets = self._rule_sets[project] = self._enforcer.list_rule_sets(self._requester, project)
         return rule_sets
 
-    def _find_project(self, resource: str, name: str) -> str:
+    def _find_project_with_rules(self, resource: str, name: str) -> str:
         """Return the project whose own rules apply, only if they may differ from the general ones."""
         if resource == "projects":
             project = name

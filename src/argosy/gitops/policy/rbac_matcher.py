@@ -166,12 +166,12 @@ class RbacRuleSet:
 
     def covers(self, other: RbacRuleSet) -> bool:
         """True if these rules allow everything that the others allow; False also if that cannot be proven."""
-        allowed, denied = self._split()
-        other_allowed, other_denied = other._split()
+        allowed, denied = self._split_by_effect()
+        other_allowed, other_denied = other._split_by_effect()
         covered = all(any(self._rule_covers(own_rule, rule) for own_rule in allowed) for rule in other_allowed)
         return covered and denied <= other_denied
 
-    def _split(self) -> tuple[frozenset[RbacRule], frozenset[RbacRule]]:
+    def _split_by_effect(self) -> tuple[frozenset[RbacRule], frozenset[RbacRule]]:
         """Return allow rules and deny rules."""
         allowed = frozenset(rule for rule in self._rules if rule.is_allowed)
         return allowed, self._rules - allowed

@@ -57,7 +57,7 @@ def is_denied_by(pattern: str, address: RepositorySpellings) -> bool:
     """Match a pattern with `!` before it. An invalid glob denies every repository."""
     return any(
         glob == "*" or not is_glob(glob) or any(matches_glob(glob, text, by_segment=True) for text in address.denied_as)
-        for glob in _read_denial(pattern.removeprefix("!"))
+        for glob in _list_denial_globs(pattern.removeprefix("!"))
     )
 
 
@@ -67,7 +67,7 @@ def is_selected(patterns: tuple[str, ...], address: RepositorySpellings) -> bool
     excluding = [_normalize(pattern[1:]) for pattern in patterns if pattern.startswith("!")]
     if any(matches_glob(glob, text) for glob in excluding for text in address.allowed_as):
         return False
-    globs = [glob for pattern in selecting for glob in _read_denial(pattern)]
+    globs = [glob for pattern in selecting for glob in _list_denial_globs(pattern)]
     return any(not is_glob(glob) or any(matches_glob(glob, text) for text in address.denied_as) for glob in globs)
 
 
@@ -88,7 +88,7 @@ def _list_spellings(url: RepositoryUrl, users: list[str]) -> tuple[str, ...]:
 
 
 @lru_cache(_MAX_CACHED)
-def _read_denial(pattern: str) -> tuple[str, ...]:
+def _list_denial_globs(pattern: str) -> tuple[str, ...]:
     """Return the glob as written, and each of its alternatives in canonical spelling."""
     alternatives = _expand_braces(pattern)
     return tuple(dict.fromkeys([_normalize(pattern), *map(_canonicalize, alternatives)]))

@@ -165,7 +165,7 @@ class AppStateComparer:
         fetches = starmap(self._converted_fetch, find_version_mismatches(desired.manifests, live))
         live |= await memo.converted.fetch_all(fetches)
         diff_options = build_diff_options(app, settings.diff, cache_salt=repr(settings.tracking))
-        adapted = self._adapt_live(desired.manifests, live, settings)
+        adapted = self._normalize_live_tracking(desired.manifests, live, settings)
         impersonated_client = partial(impersonate_service_account, self.cluster, app, project, settings)
         predicted = await predict_by_dry_run(memo, desired.manifests, live, diff_options, impersonated_client)
         list_questions = partial(
@@ -283,7 +283,7 @@ class AppStateComparer:
         return ObjectFetch(key_of(manifest), version, ask)
 
     @staticmethod
-    def _adapt_live(
+    def _normalize_live_tracking(
         desired: Sequence[Manifest], live: Mapping[ResourceKey, Manifest], settings: ReconcilerSettings
     ) -> dict[ResourceKey, Manifest]:
         by_key = {key_of(manifest): manifest for manifest in desired if manifest["metadata"].get("name")}

@@ -23,7 +23,7 @@ from argosy.gitops.reconciler.destination_cluster import DestinationCluster
 from argosy.gitops.reconciler.settings_in_force import ReconcilerSettings
 from argosy.gitops.reconciler.unknown_state import LIVE_STATE_ERROR, build_unknown_state
 from argosy.gitops.status.conditions import AppCondition, ConditionType
-from argosy.gitops.status.status_builder import is_outdated
+from argosy.gitops.status.status_builder import is_comparison_outdated
 from argosy.gitops.status.status_json_conversions import as_mapping
 
 HOST_OUTAGE_GRACE_SECONDS: Final = 180.0  # argo: an unreachable Git host is not reported for so many seconds
@@ -84,7 +84,7 @@ class AppStateLoader:
         app_state = build_unknown_state(app, [condition], revisions)
         return replace(app_state, health=await destination.comparer.assess_tracked(app, settings) or app_state.health)
 
-    def limit_request_age(self, app: Application, requested_at: float | None) -> float:
+    def compute_request_age(self, app: Application, requested_at: float | None) -> float:
         """Return the age of a request for a refresh in seconds, 0 without one."""
         if requested_at is None:
             return 0.0
@@ -102,7 +102,7 @@ class AppStateLoader:
     def _tolerates_outage(self, app: Application) -> bool:
         """argo: a known sync status is kept while the Git host is unreachable for a moment."""
         is_known = as_mapping(app.status.get("sync")).get("status") in (SyncStatus.SYNCED, SyncStatus.OUT_OF_SYNC)
-        if not is_known or app.operation is not None or app.deletion_timestamp or is_outdated(app):
+        if not is_known or app.operation is not None or app.deletion_timestamp or is_comparison_outdated(app):
             return False
         memo, now = self._memos[app.key], self._monotonic()
         if memo.unreachable_since is None:

@@ -77,11 +77,14 @@ class ApplicationController:
     def on_remote_change(self, cache: CacheReader, before: Manifest | None, after: Manifest | None) -> None:
         """Enqueue the Applications that a change in another cluster affects; it holds no settings or Applications."""
         affected = {
-            key for manifest in (before, after) if manifest is not None for key in self._find_tracking(cache, manifest)
+            key
+            for manifest in (before, after)
+            if manifest is not None
+            for key in self._find_tracking_apps(cache, manifest)
         }
         self._enqueue_affected(affected, before, after, cache)
 
-    async def run_ignored_updates(self) -> None:
+    async def run_ignored_update_checks(self) -> None:
         """Check updates of ignored fields for changes of health, until cancelled."""
         await self._ignored_updates.run(self.enqueue)
 
@@ -92,7 +95,7 @@ class ApplicationController:
         after: Manifest | None,
         cache: CacheReader | None = None,
     ) -> None:
-        idle = self._list_idle(keys, after)
+        idle = self._list_without_operation(keys, after)
         if idle and self._ignored_updates.hold_if_ignorable(before, after, idle, cache):
             keys -= idle
         for key in keys:
@@ -126,9 +129,9 @@ class ApplicationController:
             self.settings_watcher.invalidate()
             yield from self.cache.keys(APPLICATION)
             return
-        yield from self._find_tracking(self.cache, manifest)
+        yield from self._find_tracking_apps(self.cache, manifest)
 
-    def _find_tracking(self, cache: CacheReader, manifest: Manifest) -> Iterable[ResourceKey]:
+    def _find_tracking_apps(self, cache: CacheReader, manifest: Manifest) -> Iterable[ResourceKey]:
         settings = self.settings_watcher.current_settings()
         for concern in find_affected_applications(cache, manifest, settings.tracking):
             namespace, _, name = concern.instance.rpartition("_")
@@ -137,7 +140,7 @@ class ApplicationController:
                 self.reconciler.invalidate(app)
             yield app
 
-    def _list_idle(self, keys: Iterable[ResourceKey], changed: Manifest | None) -> set[ResourceKey]:
+    def _list_without_operation(self, keys: Iterable[ResourceKey], changed: Manifest | None) -> set[ResourceKey]:
         """Return the keys without an operation that are not the changed object itself; they may need no new pass."""
         if changed is None or self.settings_watcher.affects_settings(changed):
             return set()
@@ -225,7 +228,7 @@ class ApplicationController:
             return
         with self.claims.hold_ownership(key) as ownership:
             if ownership is KeyOwnership.OURS:
-                await self._with_claim(manifest)
+                await self._ensure_claimed(manifest)
 
     def on_ownership_lost(self, key: ResourceKey) -> None:
         """Forget an Application that another replica owns now, because our state of it becomes outdated."""
@@ -244,19 +247,19 @@ class ApplicationController:
         if wait is None:
             self.memos.forget(key)
         if wait != 0.0:
-            self._on_ownership_gained(key)
+            self._record_ownership_gain(key)
             return None if wait is None else ReconcileResult(wait=wait)
         settings = self.settings_watcher.current_settings()
         self._fault_log.log_new(settings.faults)
         try:
             app = self.parse_application(manifest)
         except ManifestError as error:
-            await self._report_unreadable(await self._with_claim(manifest), error)
+            await self._report_unreadable(await self._ensure_claimed(manifest), error)
             return None
         add_log_fields(project=app.project, revision=",".join(read_compared_revisions(app)))
         if settings.clusters.is_paused(app.destination):
             return None
-        app = self.parse_application(await self._with_claim(manifest))
+        app = self.parse_application(await self._ensure_claimed(manifest))
         memo = self.memos[key]
         requested_at, memo.requested_at = memo.requested_at, None
         started_at = context.clock.monotonic()
@@ -271,16 +274,16 @@ class ApplicationController:
             self.reconciler.mark_written(self.parse_application(written_app), result.settled)
         return result
 
-    def _on_ownership_gained(self, key: ResourceKey) -> None:
+    def _record_ownership_gain(self, key: ResourceKey) -> None:
         """Ignore revisions resolved before now: the previous owner may have synced a newer commit."""
         self.memos[key].owned_since = time.monotonic()
 
-    async def _with_claim(self, manifest: Manifest) -> Manifest:
+    async def _ensure_claimed(self, manifest: Manifest) -> Manifest:
         if self.claims is None:
             return manifest
         claimed = await self.claims.claim(manifest, self.reconciler.cluster)
         if claimed is not manifest and names.FENCE in _annotations(manifest):  # otherwise it had no owner before
-            self._on_ownership_gained(key_of(manifest))
+            self._record_ownership_gain(key_of(manifest))
         return claimed
 
     def _is_hard_refresh_due(self, key: ResourceKey, settings: ReconcilerSettings, context: ControllerContext) -> bool:

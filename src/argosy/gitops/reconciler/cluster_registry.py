@@ -85,7 +85,7 @@ class ClusterRegistry:
         return self._enter_remote(cluster.secret_name, remote, app)
 
     def on_passes_finished(self, app: ResourceKey) -> None:
-        self._concurrency.end_turn(app)
+        self._concurrency.drop_reservation(app)
 
     def is_reconciling_remotely(self, app: ResourceKey) -> bool:
         """True if the Application is being reconciled in another cluster."""
@@ -102,7 +102,7 @@ class ClusterRegistry:
             self._close(cluster.secret_name)
         if cluster.secret_name not in self._remotes:
             remote = self._build_remote(cluster, secret)
-            remote.on_state_change = lambda: self.enqueue_all(cluster.secret_name)
+            remote.on_state_change = lambda: self.enqueue_cluster_apps(cluster.secret_name)
             self._remotes[cluster.secret_name], self._fingerprints[cluster.secret_name] = remote, fingerprint
             self._concurrency.add_cluster(cluster.secret_name, lambda: remote.is_slow)
             # Its task has no context of the first Application, and outlives that Application's reconciliation.
@@ -129,7 +129,7 @@ class ClusterRegistry:
                 if remote.destination is not destination:  # the connection ended during the pass, which may have cached
                     remote.forget_connection(app.key, destination)
 
-    def enqueue_all(self, secret_name: str) -> None:
+    def enqueue_cluster_apps(self, secret_name: str) -> None:
         for app in self._apps_by_cluster().get(secret_name, ()):
             self._enqueue(app)
 

@@ -20,7 +20,7 @@ from argosy.gitops.reconciler.reconcile_result_patch import ReconcileResult
 from argosy.gitops.reconciler.settings_in_force import ReconcilerSettings
 from argosy.gitops.status import events
 from argosy.gitops.status.conditions import AppCondition, ConditionType, conditions_to_wire
-from argosy.gitops.sync.app_deletion import DeletionStep, advance_deletion, needs_hooks
+from argosy.gitops.sync.app_deletion import DeletionStep, advance_deletion, needs_hooks_for_next_step
 from argosy.kube.objects import Manifest
 
 DELETION_HOOKS_UNKNOWN: Final = "cannot determine the deletion hooks"
@@ -36,7 +36,7 @@ async def delete_resources(
 ) -> DeletionStep:
     """Take one step of the deletion. An error becomes a condition, and the finalizers stay."""
     # argo: no deletion hook is skipped because its source cannot be loaded
-    if app_state.resources is None and needs_hooks(app):
+    if app_state.resources is None and needs_hooks_for_next_step(app):
         messages = "; ".join(condition.message for condition in app_state.conditions)
         return _refuse(app, f"{DELETION_HOOKS_UNKNOWN}: {messages}")
     kinds = await destination.cluster.kinds()

@@ -40,7 +40,7 @@ def format_load_error(error: UserError) -> str:
 
 
 @contextmanager
-def _errors_name_source(source: Source, ref: str) -> Iterator[None]:
+def _add_source_to_errors(source: Source, ref: str) -> Iterator[None]:
     """Add the ref and path of the source to a UserError. Overwrites: Applications may share one error of a host."""
     try:
         yield
@@ -104,7 +104,7 @@ class DesiredStateBuilder:
             if source.alias and not source.path and not source.chart:
                 continue
             render_request = RenderRequest(app, source, checkout, settings.build, aliases)
-            with _errors_name_source(source, ref), charge_work_to(settings.build_tenant(app.project)):
+            with _add_source_to_errors(source, ref), charge_work_to(settings.build_tenant(app.project)):
                 rendered.append(
                     await self.renders.render(render_request, number, fetch, ignores_cache=request.ignores_cache)
                 )
@@ -125,7 +125,7 @@ class DesiredStateBuilder:
     ) -> list[Checkout]:
         checkouts = []
         for source, ref in zip(request.sources, request.refs, strict=True):
-            with _errors_name_source(source, ref):
+            with _add_source_to_errors(source, ref):
                 if source.chart:  # before the host is contacted: as a Git repository it would seem to need credentials
                     raise build_chart_repository_error(source)
                 checkout = await self._fetch_checkout(

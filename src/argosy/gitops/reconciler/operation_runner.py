@@ -17,7 +17,7 @@ from argosy.gitops.application import Application, OperationPhase, OperationRequ
 from argosy.gitops.application.project_spec import Project
 from argosy.gitops.application.step_results import AppComparison, PlannedTask
 from argosy.gitops.diff.diff_options import build_diff_options
-from argosy.gitops.diff.respect_ignored import keep_ignored_live_values, list_respect_questions
+from argosy.gitops.diff.respect_ignored import keep_ignored_live_values, list_respect_jq_questions
 from argosy.gitops.policy.impersonation import NoServiceAccount
 from argosy.gitops.policy.projects import find_permission_error, list_forbidden_sources
 from argosy.gitops.policy.prune_policy import is_mass_prune
@@ -368,7 +368,7 @@ async def keep_ignored_fields(
         question
         for pair in comparison.pairs
         if pair.desired is not None
-        for question in list_respect_questions(pair.desired, pair.live, diff_options)
+        for question in list_respect_jq_questions(pair.desired, pair.live, diff_options)
     ]
     removed = await evaluate_jq(settings, diff_options, questions)
     pairs = [

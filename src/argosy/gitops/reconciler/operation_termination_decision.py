@@ -96,7 +96,7 @@ def _find_image_failure(state: OperationState, app_state: AppState, cache: Cache
         root = app_state.live.get(result.key) or cache.get(result.key)
         if root is None or result.hook_phase is OperationPhase.SUCCEEDED:
             continue
-        for pod in walk_tree(cache, {result.key: root}, lambda key: not _is_replaced(cache, key)):
+        for pod in walk_tree(cache, {result.key: root}, lambda key: not _is_replaced_replica_set(cache, key)):
             if key_of(pod).group_kind != POD or pod["metadata"].get("deletionTimestamp"):
                 continue
             for container in list_waiting_containers(pod):
@@ -106,7 +106,7 @@ def _find_image_failure(state: OperationState, app_state: AppState, cache: Cache
     return ""
 
 
-def _is_replaced(cache: CacheReader, key: ResourceKey) -> bool:
+def _is_replaced_replica_set(cache: CacheReader, key: ResourceKey) -> bool:
     """True for a ReplicaSet that a newer one of its Deployment replaces."""
     if key.kind != "ReplicaSet" or (replica_set := cache.get(key)) is None:
         return False

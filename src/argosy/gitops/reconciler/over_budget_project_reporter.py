@@ -81,7 +81,7 @@ class BudgetReporter:
 
     async def report(self) -> None:
         """Write the projects that wait because of their budgets, if they changed or the entry is due for renewal."""
-        self._observe()
+        self._update_budget_uses()
         now, entries = self._clock.now(), as_mapping((self._cache.get(self._key) or {}).get("data"))
         data: dict[str, str | None] = {identity: None for identity, text in entries.items() if is_abandoned(text, now)}
         self._reports_since_write += 1
@@ -98,7 +98,7 @@ class BudgetReporter:
         self._reports_since_write = self._failures = 0
         self._logged_error = ""
 
-    def _observe(self) -> None:
+    def _update_budget_uses(self) -> None:
         """Take over the projects that wait now, and forget those that have not waited for several reports."""
         waiting = self._find_waiting()
         missed = {project: self._missed_reports.get(project, 0) + 1 for project in self._uses.keys() - waiting.keys()}

@@ -91,7 +91,7 @@ class Reconciler:
 
         Requests since `requested_at`, a monotonic time, share one answer of the Git host.
         """
-        seconds_waited = self.app_states.limit_request_age(app, requested_at)
+        seconds_waited = self.app_states.compute_request_age(app, requested_at)
         project = settings.projects.get(app.project)
         unread_settings = build_unread_conditions(settings)
         errors = unread_settings or validate_application(app, project, settings)
@@ -145,12 +145,14 @@ class Reconciler:
             )
             reported_state = replace(app_state, conditions=(*app_state.conditions, *unlisted))
             result = self.status_reporter.build_result(app, settings, reported_state, operation, destination)
-            result = self._settle(result, operation, settled_pass)
+            result = self._remember_if_settled(result, operation, settled_pass)
         if unlisted and result.wait is None:  # no event announces that the kind can be listed again
             result = replace(result, wait=UNREACHABLE_RETRY_SECONDS)
         return self._with_render_retry(app, settings, result)
 
-    def _settle(self, result: ReconcileResult, operation: OperationResult, settled: SettledPass) -> ReconcileResult:
+    def _remember_if_settled(
+        self, result: ReconcileResult, operation: OperationResult, settled: SettledPass
+    ) -> ReconcileResult:
         """Remember a pass that left nothing to do, at once or when its patch is written."""
         changes_finalizers = "finalizers" in (result.patch or {}).get("metadata", {})
         if changes_finalizers or not operation.changes_nothing(settled.app):

@@ -76,7 +76,7 @@ class RemoteCluster:
         """Connect and reconnect until cancelled; a failure of one cluster is reported and does not affect others."""
         while True:
             try:
-                await self._connect()
+                await self._connect_and_run()
             except UserError as error:  # unusable credentials
                 self._set_problem(f"{error.message} (Secret {self.cluster.secret_name})")
             except ArgosyError as error:  # or not usable yet
@@ -86,7 +86,7 @@ class RemoteCluster:
                 self._set_problem("unexpected error; see the log of the controller")
             await sleep(self._clock, RETRY_SECONDS)
 
-    async def _connect(self) -> None:
+    async def _connect_and_run(self) -> None:
         client = await connect(self._build_connection())
         try:
             await self._run_connected(client)

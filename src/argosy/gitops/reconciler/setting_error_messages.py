@@ -25,7 +25,7 @@ from argosy.gitops.reconciler.settings_of_other_parts_check import (
     check_boolean,
     check_quantity,
     find_wrong_values,
-    is_account_switch,
+    is_account_enabled_key,
 )
 from argosy.gitops.source.repository_access_settings import PROTOCOLS_SETTING
 
@@ -126,7 +126,7 @@ def describe_fallback(fault: str) -> str:
         return "the project allows nothing"
     if key in _FALLBACKS:
         return _FALLBACKS[key]
-    if is_account_switch(key):
+    if is_account_enabled_key(key):
         return "the account is enabled"
     if key in RESTRICTING_KEYS:
         return "the last good value is used, and after a restart no Application is synced"

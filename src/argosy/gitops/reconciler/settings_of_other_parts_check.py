@@ -95,7 +95,7 @@ CHECKS_BY_CONFIG_MAP: Final[Mapping[str, Mapping[str, Check]]] = {
 }
 
 
-def is_account_switch(key: str) -> bool:
+def is_account_enabled_key(key: str) -> bool:
     """True if the key of argocd-cm enables or disables an account."""
     return key == ADMIN_ENABLED_KEY or _ACCOUNT_ENABLED.fullmatch(key) is not None
 
@@ -105,7 +105,7 @@ def find_wrong_values(config_map: str, data: Mapping[str, str]) -> Iterator[tupl
     checks = CHECKS_BY_CONFIG_MAP.get(config_map, {})
     for key in data:
         check = checks.get(key)
-        if check is None and config_map == "argocd-cm" and is_account_switch(key):
+        if check is None and config_map == "argocd-cm" and is_account_enabled_key(key):
             check = _check_go_boolean
         value = data[key].strip()
         if check is not None and value and (problem := check(value)):

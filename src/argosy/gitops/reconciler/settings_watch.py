@@ -162,7 +162,7 @@ class SettingsWatcher:
             heal_backoff=read_or_keep(partial(_read_heal_backoff, parameters), previous.heal_backoff),
             projects=self._apply_global_projects(projects, argocd_cm, faults),
             clusters=replace(
-                read_clusters(self._list_secrets(), argocd_cm), has_in_cluster=self._has_own_cluster(argocd_cm)
+                read_clusters(self._list_argo_secrets(), argocd_cm), has_in_cluster=self._allows_own_cluster(argocd_cm)
             ),
             # A ConfigMap that is missing for a moment must not give syncs the rights of the controller.
             impersonation=read_impersonation(argocd_cm) if self._has_argocd_cm else previous.impersonation,
@@ -173,7 +173,7 @@ class SettingsWatcher:
             ),
             jitter_seconds=read_interval("timeout.reconciliation.jitter", 60.0, previous.jitter_seconds),
             budget=read_or_keep(partial(_read_budget, argosy_cm), previous.budget),
-            confirms_mass_prune=read_or_keep(partial(_read_mass_prune, argosy_cm), previous.confirms_mass_prune),
+            confirms_mass_prune=read_or_keep(partial(_asks_mass_prune, argosy_cm), previous.confirms_mass_prune),
             persists_resource_health=read_boolean(parameters, "controller.resource.health.persist", default=False),
         )
         faults = [add_location(setting_fault, maps) for setting_fault in (*faults, *describe_invalid_values(maps))]
@@ -183,7 +183,7 @@ class SettingsWatcher:
 
     def _update_repositories(self, repositories: Repositories, argosy_cm: Mapping[str, str], faults: list[str]) -> None:
         repositories.settings = self._read_sources(argosy_cm, repositories.settings, faults)
-        repositories.credentials = tuple(read_credentials(self._list_secrets()))
+        repositories.credentials = tuple(read_credentials(self._list_argo_secrets()))
         known_hosts = self._read_config_map(KNOWN_HOSTS_CM).get("ssh_known_hosts", "")
         repositories.trust = HostTrust(known_hosts, self._read_config_map(TLS_CERTS_CM))
 
@@ -199,7 +199,7 @@ class SettingsWatcher:
         config_map = self._find_config_map(name) or {}
         return {key: value for key, value in (config_map.get("data") or {}).items() if isinstance(value, str)}
 
-    def _list_secrets(self) -> list[Manifest]:
+    def _list_argo_secrets(self) -> list[Manifest]:
         secrets = self._cache.list(SECRET, namespace=self.control_namespace)
         return [secret for secret in secrets if _SECRET_TYPE_LABEL in (secret["metadata"].get("labels") or {})]
 
@@ -228,7 +228,7 @@ class SettingsWatcher:
             *([PROTOCOLS_SETTING] if self._source_settings is None else ()),
         }
 
-    def _has_own_cluster(self, argocd_cm: Mapping[str, str]) -> bool:
+    def _allows_own_cluster(self, argocd_cm: Mapping[str, str]) -> bool:
         """Return the last good value if it is unreadable; without one, nothing is delivered to the own cluster."""
         if not self._has_argocd_cm:  # missing for a moment, or not listed yet
             return self._is_own_cluster_enabled is not False
@@ -369,7 +369,7 @@ def _read_budget(argosy_cm: Mapping[str, str]) -> Budget:
     return budget
 
 
-def _read_mass_prune(argosy_cm: Mapping[str, str]) -> bool:
+def _asks_mass_prune(argosy_cm: Mapping[str, str]) -> bool:
     """True if an automated sync needs confirmation before it prunes most of the objects."""
     value = argosy_cm.get(MASS_PRUNE_KEY, "ask").strip()
     if value not in ("ask", "allow"):

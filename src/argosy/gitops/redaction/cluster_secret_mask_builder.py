@@ -10,7 +10,7 @@ from typing import Protocol
 
 from argosy.gitops.live.tracking import read_tracking
 from argosy.gitops.redaction.application_secret_scope import find_origin
-from argosy.gitops.redaction.public_words import PublicWords, list_addresses
+from argosy.gitops.redaction.public_words import PublicWords, list_repo_and_server_urls
 from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.kube.controller.cache import InformerCache
 from argosy.kube.objects import Manifest, key_of
@@ -69,7 +69,7 @@ def build_mask(source: SecretCacheSource, control_namespace: str = "") -> Secret
         public.add_object(manifest)
         if public.withdrawals != withdrawals:
             mask.invalidate()
-        if url_passwords := read_url_passwords(manifest):
+        if url_passwords := read_application_url_passwords(manifest):
             projects[key_of(manifest)] = str(as_mapping(manifest.get("spec")).get("project") or "default")
             mask.search.on_change(key_of(manifest), {"stringData": url_passwords})
             mask.invalidate()
@@ -84,11 +84,14 @@ def build_mask(source: SecretCacheSource, control_namespace: str = "") -> Secret
     return mask
 
 
-def read_url_passwords(manifest: Manifest) -> dict[str, str]:
+def read_application_url_passwords(manifest: Manifest) -> dict[str, str]:
     """List the passwords in an Application's repository URLs; they stay known after its deletion."""
     if manifest.get("kind") != "Application":
         return {}
     values = [
-        value for address in list_addresses(manifest) if "@" in address for value in list_url_credentials(address)
+        value
+        for address in list_repo_and_server_urls(manifest)
+        if "@" in address
+        for value in list_url_credentials(address)
     ]
     return {str(number): value for number, value in enumerate(values)}

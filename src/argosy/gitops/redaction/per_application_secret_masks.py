@@ -161,7 +161,7 @@ class ApplicationMasks:
         masked = manifest
         data = orjson.dumps(manifest)
         if b"@" in data and b"://" in data:
-            without_url_passwords = {name: drop_url_passwords(manifest.get(name)) for name in ("metadata", "spec")}
+            without_url_passwords = {name: mask_url_passwords(manifest.get(name)) for name in ("metadata", "spec")}
             masked = {**manifest, **without_url_passwords}
         if self._mask.search.find_needles(data):
             masked = self._mask.for_scope(scope).mask_manifest(masked)
@@ -249,12 +249,12 @@ def mask_texts(value: T, mask: SecretMask, depth: int = 0) -> T:
     return masked if masked != value else value
 
 
-def drop_url_passwords(value: Any) -> Any:
+def mask_url_passwords(value: Any) -> Any:
     """Replace passwords of URLs in texts by placeholders."""
     if isinstance(value, str):
         for password in list_url_credentials(value) if "://" in value and "@" in value else ():
             value = value.replace(password, MASK_BYTES.decode())
         return value
     if isinstance(value, dict):
-        return {name: drop_url_passwords(inner) for name, inner in value.items()}
-    return [drop_url_passwords(inner) for inner in value] if isinstance(value, list) else value
+        return {name: mask_url_passwords(inner) for name, inner in value.items()}
+    return [mask_url_passwords(inner) for inner in value] if isinstance(value, list) else value

@@ -43,7 +43,7 @@ def is_shipped(text: str) -> bool:
     return text in load_shipped_text()
 
 
-def list_addresses(application: Mapping[str, Any]) -> list[str]:
+def list_repo_and_server_urls(application: Mapping[str, Any]) -> list[str]:
     """List the addresses of its repositories and its cluster."""
     spec = as_mapping(application.get("spec"))
     sources = [as_mapping(spec.get("source")), *as_mappings(spec.get("sources"))]
@@ -99,7 +99,9 @@ class PublicWords:
             for container in _container_names(as_mapping(manifest.get("spec"))):
                 self._add_name(container, namespace)
         if kind == "Application":
-            self._addresses.update(address for address in list_addresses(manifest) if _is_plain(address))
+            self._addresses.update(
+                address for address in list_repo_and_server_urls(manifest) if _has_no_credentials(address)
+            )
 
     def _add_cluster_scoped(self, kind: tuple[str, str], name: str, metadata: Mapping[str, Any]) -> None:
         """Record the name of a cluster-scoped object, unless a tenant may have chosen it."""
@@ -162,7 +164,7 @@ def _container_names(spec: Mapping[str, Any]) -> Iterator[str]:
         yield from (str(container.get("name") or "") for container in as_mappings(spec.get(field)))
 
 
-def _is_plain(address: str) -> bool:
+def _has_no_credentials(address: str) -> bool:
     try:
         return "@" not in urlsplit(address).netloc
     except ValueError:

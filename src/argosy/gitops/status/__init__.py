@@ -8,7 +8,7 @@ from argosy.gitops.status.conditions import AppCondition, ConditionType
 from argosy.gitops.status.history import DeploymentRecord, append_deployment, read_deployments
 from argosy.gitops.status.operation_state_json_writer import request_to_wire, state_to_wire
 from argosy.gitops.status.resources import ResourceStatus, build_resource
-from argosy.gitops.status.status_builder import StatusReport, build_status, build_status_patch, is_outdated
+from argosy.gitops.status.status_builder import StatusReport, build_status, build_status_patch, is_comparison_outdated
 from argosy.gitops.status.summary import build_summary
 from argosy.gitops.status.sync_hold_annotation import SyncHold, hold_to_annotation, read_hold
 
@@ -25,7 +25,7 @@ __all__ = [
     "build_status_patch",
     "build_summary",
     "hold_to_annotation",
-    "is_outdated",
+    "is_comparison_outdated",
     "read_deployments",
     "read_hold",
     "request_to_wire",

@@ -104,14 +104,14 @@ def refresh_requested_event(app: Application, *, timestamp: str, username: str =
     return build_event(app, EventReason.STATUS_REFRESHED, message, timestamp=timestamp, username=username)
 
 
-def held_event(app: Application, hold: SyncHold) -> Manifest:
+def sync_held_event(app: Application, hold: SyncHold) -> Manifest:
     revision_text = f" at {hold.revision}" if hold.revision else ""
     reason_text = f": {hold.reason}" if hold.reason else ""
     message = f"{hold.by or UNKNOWN_USER} held automated sync{revision_text}{reason_text}"
     return build_event(app, EventReason.RESOURCE_UPDATED, message, timestamp=hold.at, username=hold.by)
 
 
-def released_event(app: Application, *, timestamp: str, username: str = "") -> Manifest:
+def sync_released_event(app: Application, *, timestamp: str, username: str = "") -> Manifest:
     return build_event(
         app,
         EventReason.RESOURCE_UPDATED,

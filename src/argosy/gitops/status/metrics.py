@@ -29,14 +29,14 @@ METRIC_HELP: Final = {
 FindServer = Callable[[Mapping[str, Any]], str]  # destination → server address
 
 
-def find_local_server_address(destination: Mapping[str, Any]) -> str:
+def read_destination_server(destination: Mapping[str, Any]) -> str:
     """argo: the server address, also of a destination by name; a caller that knows Secrets passes another function."""
     server = parse_cluster_address(str(destination.get("server") or ""))
     return str(server or (IN_CLUSTER_SERVER if destination.get("name") == IN_CLUSTER_NAME else ""))
 
 
 def build_application_metrics(
-    apps: Iterable[Manifest], find_server_address: FindServer = find_local_server_address
+    apps: Iterable[Manifest], find_server_address: FindServer = read_destination_server
 ) -> list[MetricFamily]:
     apps = list(apps)
     conditions = (sample for app in apps for sample in _build_condition_samples(app, find_server_address))
@@ -52,7 +52,7 @@ def build_application_metrics(
 
 
 def build_app_labels(
-    manifest: Mapping[str, Any], find_server_address: FindServer = find_local_server_address
+    manifest: Mapping[str, Any], find_server_address: FindServer = read_destination_server
 ) -> dict[str, str]:
     metadata = manifest["metadata"]
     return {

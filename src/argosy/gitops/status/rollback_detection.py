@@ -51,8 +51,8 @@ def find_active_rollback(status: Mapping[str, Any], ref: str) -> ActiveRollback 
     history, sync = as_mappings(status.get("history")), as_mapping(status.get("sync"))
     if len(history) < 3 or sync.get("status") != "OutOfSync":
         return None
-    index = _first_equal_index(history)
-    to = find_restored_ids(history)[index]
+    index = _find_equal_tail_start(history)
+    to = find_restored_id_per_entry(history)[index]
     git_revisions, deployed = _list_revisions(sync), _list_revisions(history[-1])
     if to is None or not git_revisions or git_revisions == deployed:
         return None
@@ -60,7 +60,7 @@ def find_active_rollback(status: Mapping[str, Any], ref: str) -> ActiveRollback 
     by, started_at = as_mapping(history[index].get("initiatedBy")), str(history[index].get("deployedAt") or "")
     was_deployed = any(_list_revisions(entry) == git_revisions for entry in history)
     previous_health = (
-        _find_bad_health(state)
+        _find_bad_previous_health(state)
         if git_revisions == before and _list_revisions(as_mapping(state.get("syncResult"))) == deployed
         else ""
     )
@@ -68,7 +68,7 @@ def find_active_rollback(status: Mapping[str, Any], ref: str) -> ActiveRollback 
     return ActiveRollback(to, str(by.get("username") or ""), started_at, ref, revision, was_deployed, previous_health)
 
 
-def find_restored_ids(history: Sequence[Mapping[str, Any]]) -> list[int | None]:
+def find_restored_id_per_entry(history: Sequence[Mapping[str, Any]]) -> list[int | None]:
     """Return for each entry the ID of the earlier entry that it restored, or None."""
     restored: list[int | None] = [None] * len(history)
     revisions = [tuple(_list_revisions(deployment)) for deployment in history]
@@ -87,7 +87,7 @@ def find_restored_ids(history: Sequence[Mapping[str, Any]]) -> list[int | None]:
     return restored
 
 
-def _first_equal_index(history: Sequence[Mapping[str, Any]]) -> int:
+def _find_equal_tail_start(history: Sequence[Mapping[str, Any]]) -> int:
     """Return the first of the last equal entries: syncing the same again is no new rollback."""
     index = len(history) - 1
     while index and _has_same_content(history[index - 1], history[-1]):
@@ -110,7 +110,7 @@ def _list_revisions(part: Mapping[str, Any]) -> list[str]:
     return [str(revision) for revision in revisions if revision]
 
 
-def _find_bad_health(state: Mapping[str, Any]) -> str:
+def _find_bad_previous_health(state: Mapping[str, Any]) -> str:
     health = _find_previous_health(as_mapping(state.get("operation")))
     return "" if health == "Healthy" else health
 

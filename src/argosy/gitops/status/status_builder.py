@@ -109,7 +109,7 @@ def build_compared_to(app: Application, sources: Sequence[Source]) -> dict[str, 
     return wire
 
 
-def is_outdated(app: Application) -> bool:
+def is_comparison_outdated(app: Application) -> bool:
     """True if the Application changed since the last comparison."""
     compared = as_mapping(app.status.get("sync")).get("comparedTo")
     return compared != build_compared_to(app, app.sources)

@@ -70,7 +70,7 @@ def compute_finalizers(app: Application, desired: Iterable[Manifest]) -> tuple[s
     return tuple(dict.fromkeys([*existing, *needed]))
 
 
-def needs_hooks(app: Application) -> bool:
+def needs_hooks_for_next_step(app: Application) -> bool:
     """True if the next step of the deletion needs the hooks, so that they must be known."""
     if names.PRE_DELETE_FINALIZER in app.finalizers:
         return True
@@ -177,7 +177,7 @@ class _Deletion:
         }
         if not remaining:
             return self._remove_finalizers(*RESOURCE_FINALIZERS)
-        unconfirmed = [key for key, manifest in remaining.items() if self._must_confirm(manifest, options)]
+        unconfirmed = [key for key, manifest in remaining.items() if self._must_confirm_deletion(manifest, options)]
         if unconfirmed:
             more = f" and {len(unconfirmed) - 1} more resources" if len(unconfirmed) > 1 else ""
             message = f"waiting for deletion confirmation of {format_key(unconfirmed[0])}{more}"
@@ -200,7 +200,11 @@ class _Deletion:
             await hook_release_and_deletion.remove_hook_finalizer(key, checked, self.cluster)
             current = await fetch_live(key, self.cluster)
         for _ in range(MAX_CONFLICT_ATTEMPTS):  # after many conflicts the next call tries again
-            if current is None or not self._is_deletable(key, current, options) or self._must_confirm(current, options):
+            if (
+                current is None
+                or not self._is_deletable(key, current, options)
+                or self._must_confirm_deletion(current, options)
+            ):
                 return
             metadata = current["metadata"]
             if metadata.get("deletionTimestamp"):
@@ -224,7 +228,7 @@ class _Deletion:
             return False
         return not self.find_refusal(manifest)
 
-    def _must_confirm(self, manifest: Manifest, options: SyncOptions) -> bool:
+    def _must_confirm_deletion(self, manifest: Manifest, options: SyncOptions) -> bool:
         if options.with_manifest_options(manifest).get("Delete") != CONFIRM_VALUE:
             return False
         return not is_deletion_approved(self.app, self.app.deletion_timestamp)

@@ -114,7 +114,7 @@ async def _apply_client_side(request: ApplyRequest, cluster: Cluster) -> ApplyRe
     if request.live.get("apiVersion") != modified["apiVersion"]:
         # A patch cannot address fields that have other names in the version that was read; a server-side apply
         # converts.
-        await _migrate_fields(request, cluster, FIELD_MANAGER)
+        await _migrate_managed_fields(request, cluster, FIELD_MANAGER)
         applied = await cluster.apply(modified, manager=FIELD_MANAGER, force=True)
         return ApplyResult(applied, f"{request.kubectl_name} configured")
     patch = _build_patch(modified, request.live)
@@ -142,12 +142,12 @@ def _build_patch(modified: Manifest, live: Manifest) -> dict[str, Any]:
 
 
 async def _apply_server_side(request: ApplyRequest, cluster: Cluster) -> ApplyResult:
-    await _migrate_fields(request, cluster, request.options.migrated_manager)
+    await _migrate_managed_fields(request, cluster, request.options.migrated_manager)
     applied = await cluster.apply(request.desired, manager=FIELD_MANAGER, force=True)
     return ApplyResult(applied, f"{request.kubectl_name} serverside-applied")
 
 
-async def _migrate_fields(request: ApplyRequest, cluster: Cluster, manager: str) -> None:
+async def _migrate_managed_fields(request: ApplyRequest, cluster: Cluster, manager: str) -> None:
     """Take over the fields of client-side apply: otherwise they could never be removed."""
     if request.live is not None and (patch := build_migration_patch(request.live, manager, FIELD_MANAGER)):
         await cluster.patch(request.key, patch, kind_of_patch=PatchKind.JSON, manager=FIELD_MANAGER)

@@ -88,7 +88,7 @@ class OperationOptions:
             task.desired, "SkipDryRunOnMissingResource=true"
         )
 
-    def is_skipped(self, task: PlannedTask) -> bool:
+    def is_skipped_as_in_sync(self, task: PlannedTask) -> bool:
         """argo: ApplyOutOfSyncOnly skips live objects that do not differ; hooks run anyway."""
         if task.is_hook or task.differs or not self.sync_options.is_on("ApplyOutOfSyncOnly"):
             return False
@@ -116,13 +116,13 @@ class OperationOptions:
             return "ignored (no prune)"
         return ""
 
-    def must_confirm(self, live: Manifest) -> bool:
-        if self.find_prune_refusal(live) or self.is_confirmed:
+    def must_confirm_prune(self, live: Manifest) -> bool:
+        if self.find_prune_refusal(live) or self.is_prune_confirmed:
             return False
         return self.is_mass_prune or self._prune_option(live) == CONFIRM_VALUE
 
     @property
-    def is_confirmed(self) -> bool:
+    def is_prune_confirmed(self) -> bool:
         return is_deletion_approved(self.app, self.state.started)
 
     def _prune_option(self, live: Manifest) -> str:

@@ -41,14 +41,14 @@ def correct_stale_health(assess_all: AssessAll, kinds: Iterable[str]) -> AssessA
     async def assess(manifests: Sequence[Manifest]) -> list[Assessment | None]:
         assessments = await assess_all(manifests)
         return [
-            _correct(manifest, assessment, patterns)
+            _correct_if_stale(manifest, assessment, patterns)
             for manifest, assessment in zip(manifests, assessments, strict=True)
         ]
 
     return assess
 
 
-def _correct(manifest: Manifest, assessment: Assessment | None, patterns: Sequence[str]) -> Assessment | None:
+def _correct_if_stale(manifest: Manifest, assessment: Assessment | None, patterns: Sequence[str]) -> Assessment | None:
     if assessment is None or assessment.fault or assessment.health in (None, HealthStatus.PROGRESSING):
         return assessment
     generations = find_stale_generations(manifest)

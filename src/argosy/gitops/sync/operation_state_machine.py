@@ -144,17 +144,19 @@ class _OperationCall:
     is_checked: bool = False  # kinds and permissions of the pending tasks were checked in this call
 
     async def advance(self) -> AdvanceResult:
-        if not self.task_list.has_results and (result := await self._begin_operation()):
+        if not self.task_list.has_results and (result := await self._create_namespace_and_dry_run()):
             return result
         while True:
             if result := await self._run_round():
                 return result
 
-    async def _begin_operation(self) -> AdvanceResult | None:
+    async def _create_namespace_and_dry_run(self) -> AdvanceResult | None:
         """argo: once per operation: create the namespace, then dry-run everything else."""
         if result := await self._check_pending_tasks():
             return result
-        tasks = [task for task in self.task_list.tasks if not self.operation_options.is_skipped(task.planned)]
+        tasks = [
+            task for task in self.task_list.tasks if not self.operation_options.is_skipped_as_in_sync(task.planned)
+        ]
         namespace_task = next((task for task in tasks if self._is_new_namespace(task)), None)
         if self.operation_options.request.dry_run:
             namespace_task = None
@@ -202,7 +204,7 @@ class _OperationCall:
         if being_deleted := await self._list_being_deleted():
             return self._build_running(format_waiting_message(being_deleted, DELETION_OF), DELETION_CHECK_SECONDS)
         await self._read_finished_hooks()
-        await self._release_hooks()
+        await self._remove_hook_finalizers()
         if self.task_list.list_failures():
             return await self._fail_operation(
                 OBJECTS_FAILED_TO_APPLY
@@ -217,11 +219,11 @@ class _OperationCall:
         After a failure the rest of the step is not applied any more, and only hooks are awaited.
         """
         running = [task for task in self.task_list.tasks if self.task_list.is_awaited(task)]
-        if not self._is_partly_applied():
+        if not self._is_step_partly_applied():
             return running
         return [task for task in running if task.is_hook] if self.task_list.list_failures() else []
 
-    def _is_partly_applied(self) -> bool:
+    def _is_step_partly_applied(self) -> bool:
         """True if a step is applied only partly, because of a deletion or a CRD that was not ready."""
         pending = self._list_pending()
         step = {task for task in self.task_list.tasks if pending and task.step == pending[0].step}
@@ -248,7 +250,7 @@ class _OperationCall:
                 if not task.is_own_hook:
                     task.live = None  # of another operation
 
-    async def _release_hooks(self) -> None:
+    async def _remove_hook_finalizers(self) -> None:
         for task in self.task_list.tasks:
             if task.is_hook and task.is_over and task.live is not None:
                 try:
@@ -275,16 +277,19 @@ class _OperationCall:
             return self._build_running(format_waiting_message(pending), 0.0)
         failures = set(self.task_list.list_failures())
         is_cause = (
-            task in failures or task.result_code is ResultCode.SYNC_FAILED for task in self.task_list.main_tasks
+            task in failures or task.result_code is ResultCode.SYNC_FAILED
+            for task in self.task_list.tasks_without_sync_fail
         )
-        failure_message = format_failure_message(message, list(compress(self.task_list.main_tasks, is_cause)))
+        failure_message = format_failure_message(
+            message, list(compress(self.task_list.tasks_without_sync_fail, is_cause))
+        )
         if any(task.result_code is ResultCode.SYNC_FAILED for task in sync_fail_tasks):
             failure_message += "\n" + append_reasons("one or more SyncFail hooks failed", sync_fail_tasks)
         return self._finish(OperationPhase.FAILED, failure_message)
 
     def _list_pending(self) -> list[SyncTask]:
-        pending = [task for task in self.task_list.main_tasks if task.is_pending]
-        return [task for task in pending if not self.operation_options.is_skipped(task.planned)]
+        pending = [task for task in self.task_list.tasks_without_sync_fail if task.is_pending]
+        return [task for task in pending if not self.operation_options.is_skipped_as_in_sync(task.planned)]
 
     async def _run_next_step(self) -> AdvanceResult | None:
         pending = self._list_pending()

@@ -115,7 +115,7 @@ def prepare_hooks(hooks: Iterable[Manifest], phase: SyncPhase, operation: Operat
             generated_counts[key] += 1
             if generated_counts[key] > 1:
                 metadata["name"] += f"-{generated_counts[key]}"
-            _complete_tracking(metadata)
+            _complete_tracking_id(metadata)
         metadata["annotations"] = {
             **(metadata.get("annotations") or {}),
             names.OPERATION: operation.build_hook_mark(phase),
@@ -125,7 +125,7 @@ def prepare_hooks(hooks: Iterable[Manifest], phase: SyncPhase, operation: Operat
     return prepared
 
 
-def _complete_tracking(metadata: dict[str, Any]) -> None:
+def _complete_tracking_id(metadata: dict[str, Any]) -> None:
     """Append a generated name to the tracking ID, which ends with "/" until the name is known."""
     annotations = metadata.get("annotations") or {}
     tracking_id = annotations.get(names.TRACKING_ID)

@@ -75,7 +75,7 @@ async def _read_live(task_list: SyncTaskList, task: SyncTask, cluster: ClusterRe
         task_list.record(task, ResultCode.SYNC_FAILED, OperationPhase.ERROR, format_missing_message(task.key))
 
 
-def _format_unassessed(task_list: SyncTaskList, task: SyncTask, assessment: Assessment | None) -> str:
+def _format_finished_message(task_list: SyncTaskList, task: SyncTask, assessment: Assessment | None) -> str:
     """Say in the message that a custom resource without a health check is not awaited."""
     message = (
         f"{task.key.name} created" if task.is_hook and assessment is None else strip_deadline(task.message)
@@ -91,7 +91,9 @@ def _update_task(task_list: SyncTaskList, task: SyncTask, assessment: Assessment
     new_phase = phase_from_health(assessment, is_hook=task.is_hook)
     if new_phase is not None and new_phase[0] is not OperationPhase.RUNNING:
         phase, message = new_phase
-        task_list.record(task, task.result_code, phase, message or _format_unassessed(task_list, task, assessment))
+        task_list.record(
+            task, task.result_code, phase, message or _format_finished_message(task_list, task, assessment)
+        )
     elif deadline is not None and now >= deadline:
         reason = assessment.message if assessment else ""
         timeout_message = f"not healthy within {task.gate.timeout_seconds:g}s" + (f": {reason}" if reason else "")

@@ -99,7 +99,7 @@ class SyncTaskList:
         return bool(self.tasks) and self.tasks[0].step != self.tasks[-1].step
 
     @property
-    def main_tasks(self) -> list[SyncTask]:
+    def tasks_without_sync_fail(self) -> list[SyncTask]:
         return [task for task in self.tasks if task.planned.phase is not SyncPhase.SYNC_FAIL]
 
     @property
@@ -139,7 +139,7 @@ class SyncTaskList:
         """Return failed tasks, without SyncFail hooks. Tasks whose health is only reported fail only by their apply."""
         return [
             task
-            for task in self.main_tasks
+            for task in self.tasks_without_sync_fail
             if task.has_failed and not (task.gate.is_not_awaited and task.result_code is not ResultCode.SYNC_FAILED)
         ]
 

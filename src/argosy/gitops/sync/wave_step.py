@@ -99,7 +99,7 @@ class StepRunner:
         applies = [task for task in tasks if not task.planned.is_prune]
         if not await self._adopt_live_hooks([task for task in applies if task.is_hook]):
             return StepResult(RunState.FAILED)
-        unconfirmed = [task for task in prunes if self._operation_options.must_confirm(task.live or {})]
+        unconfirmed = [task for task in prunes if self._operation_options.must_confirm_prune(task.live or {})]
         if unconfirmed:
             return StepResult(RunState.PENDING, format_waiting_message(unconfirmed, "pruning confirmation of"))
         await self._run_concurrently(prunes, self._prune)
@@ -194,11 +194,13 @@ class StepRunner:
         if applied.is_waiting:
             return False
         phase = OperationPhase.SUCCEEDED if task.gate.kind is GateKind.IGNORE else OperationPhase.RUNNING
-        message = append_deadline(self._applied_message(task, applied), task.gate.compute_deadline(self._now()))
+        message = append_deadline(
+            self._remember_applied_message(task, applied), task.gate.compute_deadline(self._now())
+        )
         self._task_list.record(task, ResultCode.SYNCED, phase, message)
         return True
 
-    def _applied_message(self, task: SyncTask, applied: ApplyResult) -> str:
+    def _remember_applied_message(self, task: SyncTask, applied: ApplyResult) -> str:
         """Return what this operation did to the object, also in a pass whose state could not be written."""
         key = task.key, task.planned.phase
         if applied.is_unchanged:

@@ -69,7 +69,7 @@ class CheckoutCache:
         if checkout is None:
             store = self._get_repositories((*self.roots, *extra_roots))
             try:
-                with self._progress_message(f"fetching {url}"):
+                with self._show_progress_if_slow(f"fetching {url}"):
                     pending_checkout = store.checkout(url, key[1], tag_prefix=tag_prefix, max_age=MAX_REF_AGE_SECONDS)
                     checkout = self._checkouts[key] = self._run(pending_checkout)
             except SourceUnreachable as error:
@@ -85,7 +85,7 @@ class CheckoutCache:
             raise error
         if url not in self._refs:
             try:
-                with self._progress_message(f"asking {url}"):
+                with self._show_progress_if_slow(f"asking {url}"):
                     self._refs[url] = self._run(self._get_repositories(self.roots).mirror(url).list_refs())
             except SourceUnreachable as error:
                 self._errors_by_url[url] = error
@@ -140,7 +140,7 @@ class CheckoutCache:
         return self._runner.run(work)
 
     @contextmanager
-    def _progress_message(self, message: str) -> Iterator[None]:
+    def _show_progress_if_slow(self, message: str) -> Iterator[None]:
         if not sys.stderr.isatty():
             yield
             return

@@ -66,7 +66,7 @@ def add_flag_hints(error: ArgosyError, flag_values: FlagValues, folder: str) -> 
     return error
 
 
-def adapt_advice(error: ArgosyError, *, in_git: bool) -> ArgosyError:
+def adapt_advice_to_cli(error: ArgosyError, *, in_git: bool) -> ArgosyError:
     if isinstance(error, UserError):
         text = _GIT_DETAIL.sub(r"\1 \3; \2", error.message)
         for cluster_advice, local_advice in _COMMAND_LINE_ADVICE:
@@ -75,7 +75,7 @@ def adapt_advice(error: ArgosyError, *, in_git: bool) -> ArgosyError:
     return error
 
 
-def render_relative_error(error: ArgosyError, root: str) -> str:
+def render_cwd_relative_error(error: ArgosyError, root: str) -> str:
     """Return the message, with a file of the working tree relative to the current folder."""
     current_folder = os.path.realpath(os.curdir)
     if not isinstance(error, UserError) or not root or not error.where or current_folder == root:

@@ -265,12 +265,12 @@ class GitRepository:
         name, address = self.find_identity()
         identity_environment = {f"GIT_{role}_{part}": value for role in ("AUTHOR", "COMMITTER")
                for part, value in (("NAME", name), ("EMAIL", address))}  # fmt: skip
-        sign_options = ["-S"] if self._is_signed() else []
+        sign_options = ["-S"] if self._must_sign_commits() else []
         return self.run_git(
             "commit-tree", tree, "-p", base, *sign_options, "-F", "-", stdin=message, environment=identity_environment
         )
 
-    def _is_signed(self) -> bool:
+    def _must_sign_commits(self) -> bool:
         try:
             return self.run_git("config", "--type=bool", "--get", "commit.gpgsign") == "true"
         except GitCommandFailed:

@@ -109,10 +109,14 @@ class _PartRenderer:
             self._show_progress(f"note: {part.message_prefix}{note}")
 
     def _render_error(self, error: ArgosyError, part: RenderPart) -> str:
-        from argosy.gitops.workspace.cli_error_hints import adapt_advice, add_flag_hints, render_relative_error
+        from argosy.gitops.workspace.cli_error_hints import (
+            adapt_advice_to_cli,
+            add_flag_hints,
+            render_cwd_relative_error,
+        )
         from argosy.gitops.workspace.enclosing_repository_lookup import find_enclosing_repository
 
         error = add_flag_hints(error, self.request.options, self._folder)
-        adapted = adapt_advice(error, in_git=not self._root or find_enclosing_repository(self._root) is not None)
-        text = render_relative_error(adapted, self._root)
+        adapted = adapt_advice_to_cli(error, in_git=not self._root or find_enclosing_repository(self._root) is not None)
+        text = render_cwd_relative_error(adapted, self._root)
         return text if part.file and text.startswith(part.file) else f"{part.message_prefix}{text}"

@@ -184,7 +184,7 @@ class _SourceOpener:
             from argosy.gitops.render import build_chart_repository_error
 
             raise build_chart_repository_error(source)
-        root = self.root if self.root and is_repository_url(source.repo_url, self.root) else None
+        root = self.root if self.root and is_url_of_repository(source.repo_url, self.root) else None
         revision = (self.request.revision or "") if root or len(app.sources) == 1 else ""
         if root and not revision:
             ref_text = (
@@ -211,9 +211,9 @@ class _SourceOpener:
         """Add a hint if the repository may be the local working tree under another URL."""
         if not self.root:
             return error
-        from argosy.gitops.workspace.cli_error_hints import adapt_advice
+        from argosy.gitops.workspace.cli_error_hints import adapt_advice_to_cli
 
-        adapt_advice(error, in_git=True)
+        adapt_advice_to_cli(error, in_git=True)
         text = error.message
         hint = f"if it is the one in {self.root}: git remote add upstream {url}"
         return type(error)(f"{text}{', or ' if '; ' in text else '; '}{hint}", where=error.where, line=error.line)
@@ -228,7 +228,7 @@ class _SourceOpener:
             self._show_progress(sentence)
 
 
-def is_repository_url(url: str, root: str) -> bool:
+def is_url_of_repository(url: str, root: str) -> bool:
     """True if this is a URL of the repository: of any of its remotes, with any protocol."""
     from argosy.gitops.application.repository_url import parse_url
 

@@ -112,7 +112,7 @@ class KubeCluster:
         except ClusterError as error:
             if error.code == 404 and (error.details or {}).get("name") == key.name:
                 return None
-            self._handle_missing_kind(error)
+            self._invalidate_discovery_on_404(error)
             raise
         return check_returned_object(manifest, key, self._transport.host)
 
@@ -127,7 +127,7 @@ class KubeCluster:
         try:
             items, version = await pages.fetch(path, selectors, headers)
         except ClusterError as error:
-            self._handle_missing_kind(error)
+            self._invalidate_discovery_on_404(error)
             raise
         for item in items:  # k8s: items of a list have no apiVersion and kind, or those of PartialObjectMetadata
             item["apiVersion"], item["kind"] = api_version, kind.kind
@@ -186,7 +186,7 @@ class KubeCluster:
                     manifest["apiVersion"], manifest["kind"] = api_version, kind.kind
                     yield WatchEvent(event_type, manifest)  # type: ignore[arg-type]
         except ClusterError as error:
-            self._handle_missing_kind(error)
+            self._invalidate_discovery_on_404(error)
             raise
 
     async def logs(
@@ -290,7 +290,7 @@ class KubeCluster:
 
     # -- paths and pages
 
-    def _handle_missing_kind(self, error: ClusterError) -> None:
+    def _invalidate_discovery_on_404(self, error: ClusterError) -> None:
         if error.code == 404:  # the kind is no longer served
             self._discovery.invalidate()
 

@@ -27,7 +27,7 @@ ORJSON_DEPTH_MESSAGE: Final = "depth limit exceeded"  # orjson's message; it rea
 _TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
 
 
-def read_truncated(content: bytes) -> Any:
+def read_deep_json(content: bytes) -> Any:
     """Parse JSON that may be nested deeper than orjson reads. Raises orjson.JSONDecodeError."""
     try:
         return orjson.loads(content)

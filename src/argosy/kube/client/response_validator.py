@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from argosy.kube.client.deep_json_truncation import TRUNCATION_LEVEL, can_be_deep, read_truncated, truncate_objects
+from argosy.kube.client.deep_json_truncation import TRUNCATION_LEVEL, can_be_deep, read_deep_json, truncate_objects
 from argosy.kube.client.status_errors import ApiServerUnavailable, build_not_json_error, sanitize_text
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey, split_api_version
@@ -63,7 +63,7 @@ def read_response_json(content: bytes, host: str) -> Any:
     if estimate_memory(content) > MAX_RESPONSE_MEMORY_BYTES:
         raise build_too_large_error(host)
     try:
-        value = read_truncated(content)
+        value = read_deep_json(content)
     except orjson.JSONDecodeError as error:
         raise build_not_json_error(host, content) from error
     if can_be_deep(content):
@@ -134,7 +134,7 @@ def read_event(
     if estimate_memory(line) > MAX_RESPONSE_MEMORY_BYTES:
         raise build_too_large_error(host)
     try:
-        event = read_truncated(line)
+        event = read_deep_json(line)
     except orjson.JSONDecodeError:
         return None
     event = _check_mapping(event, host, f"a watch of {kind}")

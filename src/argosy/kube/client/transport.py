@@ -100,7 +100,7 @@ class HttpTransport:
         parts = split_server_url(connection.server)
         self.host = parts.netloc.rpartition("@")[2]
         self._credentials = CredentialProvider(connection)
-        self._authority_description = _describe_authority(connection)
+        self._authority_description = _describe_trusted_ca(connection)
         self.reachability_log: ReachabilityLog | None = None  # only in long-running processes
         self._proxy = find_proxy(connection.server, connection.proxy_url) or None
         self._server_name = connection.tls_server_name or None
@@ -319,7 +319,7 @@ def _format_address(address: tuple[Any, ...]) -> str:
     return f"{address[0]}%{address[3]}" if address[3:] and address[3] else str(address[0])
 
 
-def _describe_authority(connection: Connection) -> str:
+def _describe_trusted_ca(connection: Connection) -> str:
     """Describe the CA that must have issued the server's certificate."""
     if connection.ca_file:
         return f"the CA in {connection.ca_file}"

@@ -78,7 +78,7 @@ async def run_addons(
         return
     with _register_admission_handlers(addons, cluster), _register_subresource_extensions(addons, cluster):
         for addon in addons:
-            await _prepare(addon, cluster)
+            await _install_addon_objects(addon, cluster)
         async with contextlib.AsyncExitStack() as stack:
             for addon in addons:
                 if addon.background is not None and folder is not None:
@@ -119,7 +119,7 @@ async def _run_controllers(
             await task
 
 
-async def _prepare(addon: AddOn, cluster: Cluster) -> None:
+async def _install_addon_objects(addon: AddOn, cluster: Cluster) -> None:
     try:
         for definition in addon.definitions:
             await _apply_crd(definition, cluster)

@@ -93,7 +93,7 @@ class ClusterConcurrencyLimiter:
     def has_slot(self, key: ResourceKey) -> bool:
         return any(key in slots.active for slots in self._clusters.values())
 
-    def end_turn(self, key: ResourceKey) -> None:
+    def drop_reservation(self, key: ResourceKey) -> None:
         """End the turn of a key. If it has an unused reservation, because it was deleted or moved, notify the next."""
         if key in self._reservations:
             self._release_reservation(key)

@@ -158,14 +158,14 @@ class InformerSet:
             while (watched := self._watched.get(kind)) is not None and not watched.settled.is_set():
                 await watched.settled.wait()  # loop: the informer may have been replaced meanwhile to get full objects
         last_logged: Sequence[str] = ()
-        while missing := self.list_missing():
+        while missing := self.describe_unsynced_kinds():
             if missing != last_logged:
                 log.warning("waiting for the initial list of required kinds: %s", "; ".join(missing))
             last_logged = missing
             self._state_changed.clear()
             await self._state_changed.wait()
 
-    def list_missing(self) -> list[str]:
+    def describe_unsynced_kinds(self) -> list[str]:
         """List the reasons why required kinds are not synced yet."""
         return [
             f"{kind} is required, but cannot be listed: {self._errors.get(kind) or 'the cluster does not serve it'}"

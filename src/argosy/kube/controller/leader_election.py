@@ -139,7 +139,7 @@ class LeaderElection:
         """Return the monotonic time at which our Lease expires."""
         return self._renewed_at + self._config.lease_duration
 
-    def overdue_seconds(self) -> float:
+    def seconds_since_expiry(self) -> float:
         """Return the seconds since our Lease expired; 0 while it is valid."""
         return max(0.0, self._clock.monotonic() - self.lease_ends_at())
 

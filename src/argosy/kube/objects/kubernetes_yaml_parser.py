@@ -22,7 +22,7 @@ from argosy.kube.objects.yaml_scalars import (
     YamlDialect,
     format_key,
     normalize_timestamp,
-    refold,
+    refold_as_kustomize,
     resolve_scalar,
     resolve_tagged_scalar,
     to_json_number,
@@ -199,7 +199,7 @@ class _DocumentReader:
             value: Any = self.scalar_cache.get(text, _MISSING)
             return self.resolve_and_cache(text) if value is _MISSING else value
         if event.tag is None or event.tag == "!":
-            return refold(text) if event.style == ">" and self.is_kustomize else text
+            return refold_as_kustomize(text) if event.style == ">" and self.is_kustomize else text
         try:
             return resolve_tagged_scalar(text, event.tag, self.dialect)
         except ScalarError as error:

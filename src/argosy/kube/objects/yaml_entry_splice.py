@@ -88,7 +88,7 @@ class _EntrySplicer:
         if root is not None:
             if root.anchor or not is_first_on_line(self.text, root.start):
                 raise NotEditable("has an anchor, or shares its line")
-            end = find_line_end(self.text, root.end) if root.is_block or root.is_literal else root.end
+            end = find_line_end(self.text, root.end) if root.is_block or root.is_block_scalar else root.end
             return [(root.start, end, self.render_root(value))]
         offset, root_text = find_line_end(self.text, self.document.root_start), self.render_root(value)
         before = newline if offset and self.text[offset - 1] != "\n" else ""
@@ -105,14 +105,14 @@ class _EntrySplicer:
             return self.replace_in_flow(node, entry, value)
         indent = find_column(text, entry.start)
         inline_text, lines_below = render_entry_value(value, indent, self.style, is_item=node.kind == "list")
-        if not lines_below and old.end > old.start and not old.is_block and not old.is_literal:
+        if not lines_below and old.end > old.start and not old.is_block and not old.is_block_scalar:
             new_text = render_scalar(value, old.style) if not isinstance(value, dict | list) else inline_text.strip()
             return [(old.start, old.end, new_text)]
         text_below = "".join(self.style.newline + line for line in lines_below)
         first_line_end, last_line_end = find_line_end(text, entry.value_start), find_line_end(text, old.end)
         if old.start > first_line_end:
             return [(entry.value_start, entry.value_start, inline_text), (first_line_end, last_line_end, text_below)]
-        if old.is_literal:
+        if old.is_block_scalar:
             return [
                 (
                     entry.value_start,
@@ -200,7 +200,7 @@ class _EntrySplicer:
         node, entry = trail[-1]
         assert entry is not None
         if len(node.entries) == 1:
-            return self.remove_last_entry(trail)
+            return self.remove_only_entry(trail)
         index = node.entries.index(entry)
         next_entry = node.entries[index + 1] if index + 1 < len(node.entries) else None
         if node.is_flow:
@@ -255,7 +255,7 @@ class _EntrySplicer:
             raise NotEditable("has a comment next to it, inside brackets")
         return [(start, end, "")]
 
-    def remove_last_entry(self, trail: list[tuple[OutlineNode, OutlineEntry | None]]) -> list[Splice]:
+    def remove_only_entry(self, trail: list[tuple[OutlineNode, OutlineEntry | None]]) -> list[Splice]:
         node = trail[-1][0]
         empty: Any = {} if node.kind == "map" else []
         if len(trail) > 1:

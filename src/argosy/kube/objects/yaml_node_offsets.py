@@ -37,7 +37,7 @@ class OutlineNode:
         return self.kind in ("map", "list") and not self.is_flow
 
     @property
-    def is_literal(self) -> bool:
+    def is_block_scalar(self) -> bool:
         return self.style in ("|", ">")
 
 
@@ -129,8 +129,8 @@ class _OutlineParser:
             return OutlineNode("alias", start, end, anchor=str(event.anchor))
         if isinstance(event, yaml.ScalarEvent):
             node = OutlineNode("scalar", start, end, anchor=event.anchor or "", style=event.style or "")
-            if node.is_literal:
-                node.end = self._find_literal_end(start, end)
+            if node.is_block_scalar:
+                node.end = self._find_block_scalar_end(start, end)
             return node
         kind = "map" if isinstance(event, yaml.MappingStartEvent) else "list"
         node = OutlineNode(kind, start, end, anchor=event.anchor or "")
@@ -141,7 +141,7 @@ class _OutlineParser:
             node.is_unusual, node.end = True, node.entries[-1].end  # [a: 1]
         return node
 
-    def _find_literal_end(self, start: int, end: int) -> int:
+    def _find_block_scalar_end(self, start: int, end: int) -> int:
         text = self._text[start:end]
         if "+" in text.splitlines()[0].split("#")[0]:
             return start + len(text.removesuffix("\n").removesuffix("\r"))

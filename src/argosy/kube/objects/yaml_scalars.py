@@ -277,7 +277,7 @@ _BETWEEN_LINES = re.compile(r"^([^\n \t].*)\n(\n+)(?=[^\n \t])", re.MULTILINE)
 _BETWEEN_NEAR_LINES = re.compile(r"^([^\n \t].*)\n(?=[^\n \t])", re.MULTILINE)
 
 
-def refold(text: str) -> str:
+def refold_as_kustomize(text: str) -> str:
     """Return a folded (`>`) scalar after kustomize wrote it and read it back.
 
     k8s: Go's writer adds a line break after a line. The break vanishes when the lines are folded again, but stays

@@ -243,20 +243,20 @@ def _build_map_decoder(type_: Type) -> Decoder:
 
 
 def _build_untyped_decoder(type_: Type) -> Decoder:
-    def raw(value: Any, place: ValueLocation, unknown: list[str]) -> Any:
+    def keep_raw_value(value: Any, place: ValueLocation, unknown: list[str]) -> Any:
         return value
 
-    def schema_or(value: Any, place: ValueLocation, unknown: list[str]) -> Any:
+    def decode_schema_or_value(value: Any, place: ValueLocation, unknown: list[str]) -> Any:
         # k8s: these types have their own UnmarshalJSON, so Go reports no unknown fields and no paths inside them.
         try:
-            return _read_schema_or(type_.scalar, value)
+            return _decode_json_schema_or_value(type_.scalar, value)
         except JsonTypeMismatch as error:
             raise _set_error_field(error, place) from None
 
-    return raw if type_.scalar == "Raw" else schema_or
+    return keep_raw_value if type_.scalar == "Raw" else decode_schema_or_value
 
 
-def _read_schema_or(scalar: str, value: Any) -> Any:
+def _decode_json_schema_or_value(scalar: str, value: Any) -> Any:
     schema = _build_decoder(get_named_type(_SCHEMA))
     if type(value) is dict:
         return schema(value, None, [])

@@ -156,13 +156,13 @@ def _build_named_type(name: str) -> Type:
         return Type("untyped", go_name, name=name, scalar=type_text)
     if type_text in ("Time", "MicroTime", "Quantity", "IntOrString", "Duration"):
         return Type("scalar", go_name, name=name, scalar=type_text)
-    type_ = _build_own_type(type_text.strip("()"), package)
+    type_ = _build_unshared_type(type_text.strip("()"), package)
     type_.go_name, type_.name = go_name, name
     type_.enum, type_.is_wrapped = tuple(enum), type_text.startswith("(")
     return type_
 
 
-def _build_own_type(type_text: str, package: str) -> Type:
+def _build_unshared_type(type_text: str, package: str) -> Type:
     """Build an unshared Type for one field, so that the field's extensions can be set on it."""
     if type_text in _SCALARS:
         return Type("scalar", _GO_NAMES.get(type_text, type_text), scalar=type_text)
@@ -177,7 +177,7 @@ def _build_own_type(type_text: str, package: str) -> Type:
 
 def _get_shared_type(type_text: str, package: str) -> Type:
     if type_text[0] in "[{" or type_text in _SCALARS:
-        return _build_own_type(type_text, package)
+        return _build_unshared_type(type_text, package)
     return get_named_type(_full_type_name(type_text, package))
 
 
@@ -196,7 +196,7 @@ def _read_field(line: str, package: str) -> StructField:
     type_ = (
         _get_shared_type(type_text, package)
         if can_share_type
-        else _set_extensions(_build_own_type(type_text, package), extensions)
+        else _set_extensions(_build_unshared_type(type_text, package), extensions)
     )
     return StructField(name, type_, int(number), "p" in flags, "o" in flags, "r" in flags, "i" in flags, default)
 

@@ -266,7 +266,7 @@ def _strip_leading_zeros(value: str) -> str:
     return re.sub(r"(?<![0-9a-fA-F:])0+(?=[0-9])", "", value) if ":" not in value else value
 
 
-def check_name_prefix(check: SyntaxCheck, prefix: str) -> SyntaxErrors:
+def check_generate_name(check: SyntaxCheck, prefix: str) -> SyntaxErrors:
     """Check `generateName`; it may end with a dash, because a suffix follows."""
     if check is check_path_segment:
         return check_path_segment(prefix)

@@ -27,7 +27,7 @@ _QUERY_PARAMETER = {"schema": {"type": "string", "uniqueItems": True}}
 _JSON_MEDIA_TYPE = "application/json"
 
 
-def group_path(resource: ApiResource) -> str:
+def group_version_path(resource: ApiResource) -> str:
     """Return `api/v1` or `apis/apps/v1`: the key in the index and the end of the document's URL."""
     return f"apis/{resource.group}/{resource.version}" if resource.group else f"api/{resource.version}"
 
@@ -35,7 +35,7 @@ def group_path(resource: ApiResource) -> str:
 def group_by_path(resources: Iterable[ApiResource]) -> dict[str, tuple[ApiResource, ...]]:
     resources_by_path: dict[str, list[ApiResource]] = {}
     for resource in resources:
-        resources_by_path.setdefault(group_path(resource), []).append(resource)
+        resources_by_path.setdefault(group_version_path(resource), []).append(resource)
     return {path: tuple(group_resources) for path, group_resources in resources_by_path.items()}
 
 
@@ -108,7 +108,7 @@ def _build_full(resources: tuple[ApiResource, ...], encoded_schemas: bytes) -> b
 
 def _collection_path(resource: ApiResource) -> str:
     namespace_segment = "/namespaces/{namespace}" if resource.namespaced else ""
-    return f"/{group_path(resource)}{namespace_segment}/{resource.plural}"
+    return f"/{group_version_path(resource)}{namespace_segment}/{resource.plural}"
 
 
 def _item_path(resource: ApiResource) -> str:

@@ -37,8 +37,8 @@ def decode(data: bytes) -> ProtoObject:
         raise ManifestError(
             f"provided data does not appear to be a protobuf message, expected prefix {list(MAGIC_PREFIX)}"
         )
-    parts = _read_fields(data[4:], ENVELOPE_FIELD_COUNT, merged=(TYPE_META_FIELD,))
-    type_meta = _read_fields(parts.get(TYPE_META_FIELD, b""), TYPE_META_FIELD_COUNT)
+    parts = _read_envelope_fields(data[4:], ENVELOPE_FIELD_COUNT, merged=(TYPE_META_FIELD,))
+    type_meta = _read_envelope_fields(parts.get(TYPE_META_FIELD, b""), TYPE_META_FIELD_COUNT)
     api_version, kind = (type_meta.get(number, b"").decode("utf-8", "replace") for number in (1, 2))
     type_ = _get_type(api_version, kind)
     try:
@@ -80,7 +80,7 @@ def encode_event(event: str, encoded: bytes) -> bytes:
     return struct.pack(">I", len(frame)) + frame
 
 
-def _read_fields(data: bytes, max_number: int, merged: tuple[int, ...] = ()) -> dict[int, bytes]:
+def _read_envelope_fields(data: bytes, max_number: int, merged: tuple[int, ...] = ()) -> dict[int, bytes]:
     """Return the known fields of an envelope or of its typeMeta; all are bytes. Fields in `merged` are concatenated."""
     parts: dict[int, list[bytes]] = {}
     for number, wire_type, value in split_fields(data):

@@ -134,7 +134,7 @@ def _require_list(value: Any) -> list[Any]:
     raise TypeError
 
 
-def _get_end_item(value: Any, index: int) -> Any:
+def _get_item_or_nil(value: Any, index: int) -> Any:
     items = _require_list(value)
     return items[index] if items else None
 
@@ -231,8 +231,8 @@ PLAIN_FUNCTIONS: Final[Mapping[str, Function]] = {
     "values": lambda meter, value: list(dict.values(value)),
     "toPairs": lambda meter, value: [[name, item] for name, item in dict.items(value)],
     "fromPairs": lambda meter, items: {str(name): item for name, item in items},
-    "first": lambda meter, items: _get_end_item(items, 0),
-    "last": lambda meter, items: _get_end_item(items, -1),
+    "first": lambda meter, items: _get_item_or_nil(items, 0),
+    "last": lambda meter, items: _get_item_or_nil(items, -1),
     "get": lambda meter, value, name: _get_or_nil(value, name),
     "take": lambda meter, items, count: _require_list(items)[: max(0, count)],
     "reverse": lambda meter, items: _require_list(items)[::-1],

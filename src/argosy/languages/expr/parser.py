@@ -36,7 +36,7 @@ class ExprParser:
         self.names: set[str] = set()
 
     def parse_expression(self) -> Node:
-        node = self._parse_sequence()
+        node = self._parse_let_or_expression()
         if self._token.kind != "end":
             raise self._build_error()
         return node
@@ -80,7 +80,7 @@ class ExprParser:
 
     # -- grammar
 
-    def _parse_sequence(self) -> Node:
+    def _parse_let_or_expression(self) -> Node:
         if self._is_token("let"):
             self._next_token()
             name = self._parse_name()
@@ -88,7 +88,7 @@ class ExprParser:
             value = self._parse_binary()
             self._require(";")
             self._local_names.append(name)
-            body = self._parse_nested(self._parse_sequence)
+            body = self._parse_nested(self._parse_let_or_expression)
             self._local_names.pop()
             return compiled_nodes.build_let(name, value, body)
         return self._parse_binary()
@@ -159,9 +159,9 @@ class ExprParser:
             self._next_token()
             return compiled_nodes.build_constant(unquote_string(token)), "a text"
         if token.kind == "name":
-            return self._parse_named()
+            return self._parse_identifier()
         if self._take("("):
-            node = self._parse_sequence()
+            node = self._parse_let_or_expression()
             self._require(")")
             return node, "it"
         if self._take("["):
@@ -169,18 +169,18 @@ class ExprParser:
         if self._take("{"):
             return self._parse_map(), "a map"
         if self._predicate_depth and self._take("#"):
-            return self._parse_element(), "#"
+            return self._parse_current_element(), "#"
         if self._predicate_depth and self._is_token("."):
             return (lambda scope: scope.item), "#"
         raise self._build_error()
 
-    def _parse_element(self) -> Node:
+    def _parse_current_element(self) -> Node:
         if self._token.kind == "name" and self._token.value in ("index", "acc"):
             name = self._next_token().value
             return (lambda scope: scope.index) if name == "index" else (lambda scope: scope.result)
         return lambda scope: scope.item
 
-    def _parse_named(self) -> tuple[Node, str]:
+    def _parse_identifier(self) -> tuple[Node, str]:
         name = self._parse_name()
         if name in CONSTANTS:
             return compiled_nodes.build_constant(CONSTANTS[name]), name
@@ -206,12 +206,12 @@ class ExprParser:
         test = self._parse_binary()
         then_node = self._parse_block()
         self._require("else")
-        else_node = self._parse_named()[0] if self._is_token("if") else self._parse_block()
+        else_node = self._parse_identifier()[0] if self._is_token("if") else self._parse_block()
         return compiled_nodes.build_conditional(test, then_node, else_node)
 
     def _parse_block(self) -> Node:
         self._require("{")
-        node = self._parse_sequence()
+        node = self._parse_let_or_expression()
         self._require("}")
         return node
 

@@ -167,7 +167,7 @@ class TemplateParser:
             compiled_nodes.RangeBreak if word == "break" else compiled_nodes.RangeContinue
         )
 
-    def _parse_name(self) -> str:
+    def _parse_template_name(self) -> str:
         token = self._next_token()
         if token.kind != "string":
             raise self._build_error("the quoted name of a template is missing")
@@ -176,7 +176,7 @@ class TemplateParser:
     def _parse_define(self) -> None:
         if self._depth > 1:
             raise self._build_error("define inside another action")
-        name = self._parse_name()
+        name = self._parse_template_name()
         self._require("close", "}}")
         self._templates[name] = self._parse_separate_body()
 
@@ -192,13 +192,13 @@ class TemplateParser:
         return body
 
     def _parse_template_call(self) -> Template:
-        name = self._parse_name()
+        name = self._parse_template_name()
         argument = None if self._is_token("close") else self._parse_pipeline()[0]
         self._require("close", "}}")
         return compiled_nodes.build_template_call(name, argument)
 
     def _parse_block(self) -> Template:
-        name = self._parse_name()
+        name = self._parse_template_name()
         argument, _ = self._parse_pipeline()
         self._require("close", "}}")
         self._templates[name] = self._parse_separate_body()

@@ -114,7 +114,7 @@ def _untitle(value: Any) -> str:
     return re.sub(r"(^|[^\w'])(\w)", lambda match: match[1] + match[2].lower(), require_string(value))
 
 
-def _compile_for(value: Any, source: Any) -> tuple[re.Pattern[str], str]:
+def _compile_pattern_for(value: Any, source: Any) -> tuple[re.Pattern[str], str]:
     if len(require_string(value)) > MAX_SUBJECT_CHARACTERS:
         raise TemplateError(f"a pattern is limited to {MAX_SUBJECT_CHARACTERS} characters of text; shorten the text")
     try:
@@ -123,15 +123,15 @@ def _compile_for(value: Any, source: Any) -> tuple[re.Pattern[str], str]:
         raise TemplateError(error.message) from error
 
 
-def _find_all(state: Any, source: Any, value: Any, max_matches: int) -> list[str]:
-    compiled, subject = _compile_for(value, source)
+def _regex_find_all(state: Any, source: Any, value: Any, max_matches: int) -> list[str]:
+    compiled, subject = _compile_pattern_for(value, source)
     matches = [match[0] for match in compiled.finditer(subject)]
     return matches if max_matches < 0 else matches[:max_matches]
 
 
 def _regex_replace(state: Any, source: Any, value: Any, new: Any) -> str:
     """Go writes groups as $1, ${1} and ${name}."""
-    compiled, subject = _compile_for(value, source)
+    compiled, subject = _compile_pattern_for(value, source)
 
     def read_group(match: re.Match[str], name: str) -> str:
         try:
@@ -150,7 +150,7 @@ def _regex_replace(state: Any, source: Any, value: Any, new: Any) -> str:
 
 
 def _regex_replace_literal(state: Any, source: Any, value: Any, new: Any) -> str:
-    compiled, subject = _compile_for(value, source)
+    compiled, subject = _compile_pattern_for(value, source)
 
     def expand(match: re.Match[str]) -> str:
         state.budget.spend_characters(len(require_string(new)))
@@ -160,7 +160,7 @@ def _regex_replace_literal(state: Any, source: Any, value: Any, new: Any) -> str
 
 
 def _regex_split(state: Any, source: Any, value: Any, max_parts: int) -> list[str]:
-    compiled, subject = _compile_for(value, source)
+    compiled, subject = _compile_pattern_for(value, source)
     parts: list[str] = []
     position = 0
     for match in compiled.finditer(subject):
@@ -240,9 +240,9 @@ STRING_FUNCTIONS: Final[Mapping[str, Function]] = {
     "toStrings": lambda state, value: to_strings(value),
     "sortAlpha": lambda state, value: sorted(to_strings(value)),
     "toString": lambda state, value: format_value(value),
-    "regexMatch": lambda state, source, value: _compile_for(value, source)[0].search(value) is not None,
-    "regexFind": lambda state, source, value: (_find_all(state, source, value, 1) or [""])[0],
-    "regexFindAll": _find_all,
+    "regexMatch": lambda state, source, value: _compile_pattern_for(value, source)[0].search(value) is not None,
+    "regexFind": lambda state, source, value: (_regex_find_all(state, source, value, 1) or [""])[0],
+    "regexFindAll": _regex_find_all,
     "regexReplaceAll": _regex_replace,
     "regexReplaceAllLiteral": _regex_replace_literal,
     "regexSplit": _regex_split,

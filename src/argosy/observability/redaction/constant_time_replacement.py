@@ -60,15 +60,15 @@ class Substitutions:
         shortest = pair.text[:MIN_CUT_CHARACTERS].encode("utf-8", "replace")
         can_be_cut = len(pair.text) >= MIN_CUT_CHARACTERS
         if can_be_cut:
-            self._find_texts(text).cuts.setdefault(text, pair)
+            self._get_texts_of_anchor(text).cuts.setdefault(text, pair)
             self._index_search_text(shortest)
         sent_forms = dict(iter_named_forms(pair.sent))
         for name, form in iter_named_forms(pair.text):
             if len(form) >= ANCHOR_BYTES and name in sent_forms:
-                self._find_texts(form).forms.setdefault(form, sent_forms[name])
+                self._get_texts_of_anchor(form).forms.setdefault(form, sent_forms[name])
                 self._index_search_text(shortest if can_be_cut and form.startswith(shortest) else form)
 
-    def _find_texts(self, text: bytes) -> _TextsOfAnchor:
+    def _get_texts_of_anchor(self, text: bytes) -> _TextsOfAnchor:
         return self._texts.setdefault(text[:ANCHOR_BYTES], _TextsOfAnchor())
 
     def _spend_padding_work(self, padding_text: str) -> None:
@@ -123,12 +123,12 @@ class _TextsOfAnchor:
         return sorted(self.cuts)
 
     @cached_property
-    def _longest(self) -> tuple[int, int]:
+    def _longest_lengths(self) -> tuple[int, int]:
         """Length in bytes of the longest form, and of the longest text that may be cut off."""
         return max(map(len, self.forms), default=0), max(map(len, self.cuts), default=0)
 
     @cached_property
-    def _beginnings(self) -> dict[bytes, bytes]:
+    def _longest_prefixes(self) -> dict[bytes, bytes]:
         """Maps a form to the longest other form that is a prefix of it."""
         beginnings, open_forms = dict[bytes, bytes](), list[bytes]()
         for form in self._sorted_forms:
@@ -141,12 +141,12 @@ class _TextsOfAnchor:
 
     def match(self, data: bytes, position: int) -> tuple[int, bytes] | None:
         """Return the length of the longest text at a position of the data, and its replacement."""
-        longest_form, longest_cut = self._longest
+        longest_form, longest_cut = self._longest_lengths
         ahead = data[position : position + max(longest_form, longest_cut)]
         form = self._find_form(ahead)
         if form is not None and len(form) >= longest_cut:
             return len(form), self.forms[form]
-        cut = self._find_cut(ahead)
+        cut = self._find_cut_off_text(ahead)
         if form is not None and (cut is None or len(form) >= cut[0]):
             return len(form), self.forms[form]
         return cut
@@ -158,10 +158,10 @@ class _TextsOfAnchor:
         number = bisect_right(self._sorted_forms, ahead)
         form = self._sorted_forms[number - 1] if number else None
         while form is not None and not ahead.startswith(form):
-            form = self._beginnings.get(form)
+            form = self._longest_prefixes.get(form)
         return form
 
-    def _find_cut(self, ahead: bytes) -> tuple[int, bytes] | None:
+    def _find_cut_off_text(self, ahead: bytes) -> tuple[int, bytes] | None:
         """Return the length of the longest cut-off text, and its replacement. The texts with the longest common prefix
         are neighbours of the bytes in sort order.
         """

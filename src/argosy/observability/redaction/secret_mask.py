@@ -158,13 +158,13 @@ class SecretMask:
         return self.mask_text_bytes(line)
 
     def _find_needles(self, data: bytes, words: set[int] | None = None) -> list[bytes]:
-        needles = [needle for needle in self.search.find_needles(data, words) if self._is_hidden(needle)]
+        needles = [needle for needle in self.search.find_needles(data, words) if self._must_be_masked(needle)]
         if needles and self._sent is not None:
             sent_needles = _find_sent_needles(needles, self._sent(), data)
             needles = [needle for needle in needles if needle not in sent_needles]
         return needles
 
-    def _is_hidden(self, needle: bytes) -> bool:
+    def _must_be_masked(self, needle: bytes) -> bool:
         """True if one of the Secrets with this value may be quoted here, and the value is not public here."""
         scope, text = self.scope, needle.decode("utf-8", "replace")
         spellings = (text, html.unescape(text)) if "&" in text else (text,)

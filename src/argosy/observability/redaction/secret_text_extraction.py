@@ -77,7 +77,7 @@ def extract_secret_texts(secret: Mapping[str, Any]) -> SecretTexts:
         if text is None:
             short[encoded.strip()] = None
             continue
-        for candidate in islice(_iter_texts(text), MAX_TEXTS_PER_SECRET):
+        for candidate in islice(_iter_text_and_parts(text), MAX_TEXTS_PER_SECRET):
             short[candidate.strip()] = None
     usable = (
         candidate
@@ -128,7 +128,7 @@ def _decode_text(encoded: str) -> str | None:
         return None
 
 
-def _iter_texts(text: str) -> Iterator[str]:
+def _iter_text_and_parts(text: str) -> Iterator[str]:
     """Yield the value itself and its parts: JSON leaves, lines, and values of named lines."""
     yield text
     if len(text) > MAX_PARSED_CHARACTERS:

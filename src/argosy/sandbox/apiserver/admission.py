@@ -130,7 +130,9 @@ class AdmissionChain:
         if spec.get("storageClassName") is not None:
             return claim
         default_classes = [
-            entry for entry in self._store.list("storage.k8s.io/storageclasses") if _is_default(entry.body)
+            entry
+            for entry in self._store.list("storage.k8s.io/storageclasses")
+            if _is_default_storage_class(entry.body)
         ]
         if not default_classes:
             return claim
@@ -138,6 +140,6 @@ class AdmissionChain:
         return {**claim, "spec": {**spec, "storageClassName": newest.name}}
 
 
-def _is_default(body: bytes) -> bool:
+def _is_default_storage_class(body: bytes) -> bool:
     annotations = orjson.loads(body)["metadata"].get("annotations") or {}
     return bool(annotations.get(DEFAULT_CLASS_ANNOTATION) == "true")

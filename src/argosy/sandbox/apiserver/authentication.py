@@ -126,7 +126,7 @@ def impersonate(
     groups = [value.decode(errors="replace") for header, value in raw_headers if header == b"impersonate-group"]
     for group in groups:
         access.require(user, build_attributes(resource="groups", name=group))
-    extra = _read_extra_headers(raw_headers)
+    extra = _read_impersonate_extra(raw_headers)
     for key, values in extra.items():
         for value in values:
             access.require(
@@ -138,7 +138,7 @@ def impersonate(
     return User(name, add_implied_groups(name, tuple(groups)), uid, extra or None)
 
 
-def _read_extra_headers(raw_headers: list[tuple[bytes, bytes]]) -> dict[str, list[str]]:
+def _read_impersonate_extra(raw_headers: list[tuple[bytes, bytes]]) -> dict[str, list[str]]:
     """k8s: keys are lowercased and then percent-decoded, unless an escape is invalid."""
     extras: dict[str, list[str]] = {}
     for header, value in raw_headers:

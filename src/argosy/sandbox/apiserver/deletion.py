@@ -53,7 +53,7 @@ def read_delete_options(value: Mapping[str, Any], query: Mapping[str, str]) -> D
     orphan = value.get("orphanDependents")
     if orphan is None and "orphanDependents" in query:
         orphan = query["orphanDependents"] not in ("0", "false")
-    _check_policy(policy, orphan)
+    _check_propagation_policy(policy, orphan)
     if orphan is not None:
         policy = Propagation.ORPHAN if orphan else Propagation.BACKGROUND
     grace = value.get("gracePeriodSeconds")
@@ -72,7 +72,7 @@ def read_delete_options(value: Mapping[str, Any], query: Mapping[str, str]) -> D
     )
 
 
-def _check_policy(policy: str, orphan: bool | None) -> None:
+def _check_propagation_policy(policy: str, orphan: bool | None) -> None:
     invalid_field = None
     if policy and orphan is not None:
         detail = "orphanDependents and deletionPropagation cannot be both set"

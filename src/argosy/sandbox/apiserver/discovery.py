@@ -80,7 +80,7 @@ def build_group_list(catalog: ResourceCatalog) -> Manifest:
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
 
-def find_group(catalog: ResourceCatalog, name: str) -> Manifest | None:
+def build_api_group(catalog: ResourceCatalog, name: str) -> Manifest | None:
     versions = catalog.list_group_versions().get(name)
     return {"kind": "APIGroup", "apiVersion": "v1", **_build_legacy_group(name, versions)} if versions else None
 
@@ -90,7 +90,7 @@ def _build_legacy_group(name: str, versions: list[str]) -> Manifest:
     return {"name": name, "versions": version_documents, "preferredVersion": version_documents[0]}
 
 
-def find_resource_list(catalog: ResourceCatalog, group: str, version: str) -> Manifest | None:
+def build_api_resource_list(catalog: ResourceCatalog, group: str, version: str) -> Manifest | None:
     if not catalog.has_group_version(group, version):
         return None
     rows: list[dict[str, Any]] = []

@@ -17,7 +17,7 @@ from argosy.sandbox.apiserver import status_errors
 from argosy.sandbox.apiserver.kind_codec_and_validation import ApiKind, drop_status
 from argosy.sandbox.apiserver.metadata import Clock
 from argosy.sandbox.apiserver.off_loop_work import LARGE_BYTES
-from argosy.sandbox.apiserver.storage_encoding_and_size_check import check_owned_fields
+from argosy.sandbox.apiserver.storage_encoding_and_size_check import check_managed_fields_size
 from argosy.sandbox.apiserver.write_call_and_result_types import RegistryCall
 
 STATUS_FIELDS = FieldSet.from_paths(["f:status"])  # k8s: has no owner through the main path of a kind that has /status
@@ -56,7 +56,7 @@ def merge_applied(
     """Merge a server-side apply configuration with the live object and its field owners."""
     resource = served.resource
     if call.body_bytes >= LARGE_BYTES:
-        check_owned_fields(served, config, old)
+        check_managed_fields_size(served, config, old)
     try:
         return server_side_apply.apply(
             old,

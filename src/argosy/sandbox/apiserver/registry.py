@@ -40,7 +40,7 @@ from argosy.sandbox.apiserver.resource_catalog import CRD_BUCKET, ResourceCatalo
 from argosy.sandbox.apiserver.storage_encoding_and_size_check import (
     build_encoder,
     check_changed_size,
-    check_owned_fields,
+    check_managed_fields_size,
     check_size,
     drop_type_meta,
     is_removable,
@@ -99,7 +99,7 @@ class Registry:
         self.authorize(call.user, "create", served, namespace, name)
         manifest, warnings = await self._run_off_loop(call, call.body_bytes, self._decode, served, body, call)
         if call.body_bytes >= LARGE_BYTES:
-            await self._run_off_loop(call, call.body_bytes, check_owned_fields, served, manifest)
+            await self._run_off_loop(call, call.body_bytes, check_managed_fields_size, served, manifest)
         return await self._create(served, namespace, manifest, call, warnings)
 
     async def _create(
@@ -124,7 +124,7 @@ class Registry:
             raise status_errors.invalid(resource, name, field_errors)
         if call.body_bytes >= LARGE_BYTES:
             await run_off_loop(check_size, served, new)
-        if await self._run_cel_rules(served, new, None) or call.body_bytes >= LARGE_BYTES:
+        if await self._run_cel_rules_if_any(served, new, None) or call.body_bytes >= LARGE_BYTES:
             self._check_can_create(served, namespace, name)  # the namespace or CRD may be gone by now
             if self.admission.validate(served, new, None):  # a concurrent write took the same address
                 return await self._create(served, namespace, manifest, call, warnings, is_apply=is_apply)
@@ -248,7 +248,7 @@ class Registry:
                 field_errors = [*field_errors, *self.admission.validate(served, new, old)]
             if field_errors:
                 raise status_errors.invalid(served.resource, name, field_errors)
-            await self._run_cel_rules(served, new, old)
+            await self._run_cel_rules_if_any(served, new, old)
             stored_manifest = await run_off_loop(keep_live_if_only_times_differ, old, new)
             if stored_manifest is not old and size >= LARGE_BYTES:
                 await run_off_loop(check_changed_size, served, stored_manifest, entry)
@@ -344,7 +344,7 @@ class Registry:
             raise status_errors.crd_terminating(served.resource)
         self.admission.check_namespace(served, namespace, name)
 
-    async def _run_cel_rules(self, served: ApiKind, new: Manifest, old: Manifest | None) -> bool:
+    async def _run_cel_rules_if_any(self, served: ApiKind, new: Manifest, old: Manifest | None) -> bool:
         """Check CEL rules. Returns True if there were any: other requests may have written meanwhile."""
         if served.bucket == CRD_BUCKET and (old is None or old["spec"] != new["spec"]):
             if field_errors := await self._cel_rules.validate_definition(new, old):

@@ -116,7 +116,7 @@ class ServiceAccountTokens:
 
     def find_user(self, token: str, now: datetime, audiences: Sequence[str] = (ISSUER,)) -> User | None:
         """The user of a token; None if it is invalid, expired, for other audiences, or its account is gone."""
-        claims = self._find_valid_claims(token)
+        claims = self._find_signed_claims(token)
         if claims is None or not claims["nbf"] - LEEWAY_SECONDS <= now.timestamp() < claims["exp"]:
             return None
         if not set(audiences) & set(claims["aud"]):
@@ -134,9 +134,9 @@ class ServiceAccountTokens:
 
     def list_audiences(self, token: str) -> list[str]:
         """Audiences of a token; empty if this server did not sign it."""
-        return list((self._find_valid_claims(token) or {}).get("aud", ()))
+        return list((self._find_signed_claims(token) or {}).get("aud", ()))
 
-    def _find_valid_claims(self, token: str) -> dict[str, Any] | None:
+    def _find_signed_claims(self, token: str) -> dict[str, Any] | None:
         if self._signing_key is None and (self._key_file is None or not self._key_file.exists()):
             return None  # no token was ever signed, and a stranger's token must not trigger key generation
         from cryptography.exceptions import InvalidSignature

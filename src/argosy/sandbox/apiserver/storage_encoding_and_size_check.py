@@ -58,7 +58,7 @@ def check_changed_size(served: ApiKind, manifest: Manifest, entry: StoreEntry) -
             raise
 
 
-def check_owned_fields(served: ApiKind, manifest: Manifest, old: Manifest | None = None) -> None:
+def check_managed_fields_size(served: ApiKind, manifest: Manifest, old: Manifest | None = None) -> None:
     """Refuse early an object that `check_size` would refuse later because of its managedFields.
 
     Every kind stores managedFields as JSON. For a list with keys they take twice the bytes of its items.

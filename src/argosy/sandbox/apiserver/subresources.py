@@ -80,10 +80,10 @@ class SubresourceHandler:
             case "ServiceAccount", "token":
                 return await self._create_token(served, namespace, name, body, call)
         if served.resource.custom:
-            return await self._perform_custom(served, namespace, name, subresource, body, call)
+            return await self._run_custom_subresource(served, namespace, name, subresource, body, call)
         raise build_unavailable_error(subresource)
 
-    async def _perform_custom(
+    async def _run_custom_subresource(
         self, served: ApiKind, namespace: str, name: str, subresource: str, body: Any, call: RegistryCall
     ) -> Manifest:
         """Run a custom subresource that a CRD declares and an add-on implements."""

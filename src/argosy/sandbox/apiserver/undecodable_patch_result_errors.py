@@ -24,7 +24,7 @@ _INTEGER_TYPES = re.compile(r"u?int\d*")
 
 def build_undecodable_patch_error(kind: PatchKind, patch: Any, result: Any, reason: str) -> Invalid:
     if kind is PatchKind.STRATEGIC:
-        shown_patch, reason = format_value(_drop_merged_parts(patch)), _to_converter_message(reason)
+        shown_patch, reason = format_value(_drop_patch_directives(patch)), _translate_decoder_message(reason)
     else:
         shown_patch = orjson.dumps(result).decode()
     return status_errors.undecodable_patch(shown_patch, reason)
@@ -35,7 +35,7 @@ def format_not_a_list_error(patch: Any) -> str:
     return f"error decoding patch: {reason}"
 
 
-def _drop_merged_parts(patch: Any) -> Any:
+def _drop_patch_directives(patch: Any) -> Any:
     """k8s: merging removes directives and ordered lists from the patch before the message is built."""
     if not isinstance(patch, Mapping):
         return patch
@@ -45,7 +45,7 @@ def _drop_merged_parts(patch: Any) -> Any:
         for name in patch
         if name not in ordered_lists and not name.startswith((_ORDER_DIRECTIVE, "$patch", "$retainKeys"))
     )
-    return {name: _drop_merged_parts(patch[name]) for name in remaining}
+    return {name: _drop_patch_directives(patch[name]) for name in remaining}
 
 
 def _json_type_name(value: Any) -> str:
@@ -59,7 +59,7 @@ def _json_type_name(value: Any) -> str:
     return "number"
 
 
-def _to_converter_message(reason: str) -> str:
+def _translate_decoder_message(reason: str) -> str:
     """Translate a message of Go's JSON decoder to that of its unstructured converter."""
     if reason.startswith("illegal base64"):
         return f"error decoding from json: {reason}"

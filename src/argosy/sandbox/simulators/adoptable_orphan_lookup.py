@@ -32,7 +32,7 @@ class OrphanFinder:
     def list_matching(self, owner: Manifest, cache: InformerCache) -> list[Manifest]:
         """List the orphans in the owner's namespace that its selector matches."""
         if self._indexed_cache is not cache:
-            cache.add_index(self._index_name, self._index_by_namespace)
+            cache.add_index(self._index_name, self._index_orphan_by_namespace)
             self._indexed_cache = cache
         orphans = cache.find(self._index_name, owner["metadata"]["namespace"])
         if not orphans:
@@ -40,7 +40,7 @@ class OrphanFinder:
         selector = selectors.label_selector_from_wire(owner["spec"].get("selector"))
         return [orphan for orphan in orphans if selector.matches(orphan["metadata"].get("labels"))]
 
-    def _index_by_namespace(self, manifest: Manifest) -> Iterator[Hashable]:
+    def _index_orphan_by_namespace(self, manifest: Manifest) -> Iterator[Hashable]:
         key = key_of(manifest)
         is_orphan = (
             find_controller_reference(manifest) is None

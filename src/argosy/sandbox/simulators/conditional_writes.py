@@ -23,7 +23,7 @@ Self = TypeVar("Self")
 Reconcile = Callable[[Self, ResourceKey, ControllerContext], Coroutine[Any, Any, Requeue | None]]
 
 
-def retry_on_conflict(reconcile: Reconcile[Self]) -> Reconcile[Self]:
+def requeue_on_conflict(reconcile: Reconcile[Self]) -> Reconcile[Self]:
     """Decorate a reconcile function: requeue soon after a conflict; ignore objects that are gone or being deleted."""
 
     @wraps(reconcile)

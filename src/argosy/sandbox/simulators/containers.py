@@ -82,10 +82,10 @@ def simulate_containers(simulation: PodSimulation) -> ContainersState:
             return ContainersState("Pending", CONTAINER_CREATING_STATE)
         if simulation.has_unpullable_image:
             return _simulate_image_pull_error(simulation, waiting_reason)
-        return _simulate_running(simulation, simulation.now, 0, {})
+        return _replay_exits_and_restarts(simulation, simulation.now, 0, {})
     restart_count, last_state = int(previous.get("restartCount") or 0), previous.get("lastState") or {}
     if "running" in state:
-        return _simulate_running(
+        return _replay_exits_and_restarts(
             simulation,
             simulation.timestamps.parse_exact(simulation.uid, state["running"]["startedAt"]),
             restart_count,
@@ -97,7 +97,7 @@ def simulate_containers(simulation: PodSimulation) -> ContainersState:
             return ContainersState(
                 "Running", state, last_state, restart_count, seconds_until_change=seconds_until_restart
             )
-        return _simulate_running(simulation, simulation.now, restart_count + 1, last_state)
+        return _replay_exits_and_restarts(simulation, simulation.now, restart_count + 1, last_state)
     return ContainersState(str(status.get("phase") or "Succeeded"), state, last_state, restart_count)
 
 
@@ -118,7 +118,7 @@ def _simulate_image_pull_error(simulation: PodSimulation, waiting_reason: str) -
     return ContainersState("Pending", {"waiting": {"reason": "ImagePullBackOff", "message": message}})
 
 
-def _simulate_running(
+def _replay_exits_and_restarts(
     simulation: PodSimulation, started_at: datetime, restart_count: int, last_state: Manifest
 ) -> ContainersState:
     """Replay exits and restarts since `started_at` and return the state at the current time."""

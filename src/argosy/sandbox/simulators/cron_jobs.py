@@ -18,7 +18,7 @@ from argosy.kube.well_known_kinds import CRON_JOB, JOB
 from argosy.sandbox.simulators.conditional_writes import (
     create_if_absent,
     delete_object,
-    retry_on_conflict,
+    requeue_on_conflict,
     update_status_if_changed,
 )
 from argosy.sandbox.simulators.cron_due_times import MISSED_TIMES_WARNING_THRESHOLD, DueTimes, compute_due_times
@@ -45,7 +45,7 @@ class CronJobController:
     def __init__(self) -> None:
         self._events = EventRecorder("cronjob-controller")
 
-    @retry_on_conflict
+    @requeue_on_conflict
     async def reconcile(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
         cron_job = context.cache.get(key)
         if cron_job is None or is_being_deleted(cron_job) or is_simulated_by_other_addon(cron_job):

@@ -12,7 +12,7 @@ from argosy.kube.controller import ControllerContext, Requeue, Watch, map_to_own
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import DAEMON_SET, NODE, POD
-from argosy.sandbox.simulators.conditional_writes import retry_on_conflict, update_status_if_changed
+from argosy.sandbox.simulators.conditional_writes import requeue_on_conflict, update_status_if_changed
 from argosy.sandbox.simulators.controller_revisions import (
     REVISION_HASH_LABEL,
     delete_surplus_revisions,
@@ -55,7 +55,7 @@ class DaemonSetController:
     def _enqueue_all(self, _: Manifest) -> Iterable[ResourceKey]:
         return tuple(self._daemon_set_keys)
 
-    @retry_on_conflict
+    @requeue_on_conflict
     async def reconcile(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
         daemon_set = context.cache.get(key)
         self._daemon_set_keys.discard(key)

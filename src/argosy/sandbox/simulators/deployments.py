@@ -18,7 +18,7 @@ from argosy.sandbox.simulators.conditional_writes import (
     create_if_absent,
     delete_object,
     patch_object,
-    retry_on_conflict,
+    requeue_on_conflict,
     update_status_if_changed,
 )
 from argosy.sandbox.simulators.deployment_replica_set_manifests import (
@@ -50,7 +50,7 @@ class DeploymentController:
         self._orphans = OrphanFinder(REPLICA_SET)
         self._events = EventRecorder("deployment-controller")
 
-    @retry_on_conflict
+    @requeue_on_conflict
     async def reconcile(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
         deployment = context.cache.get(key)
         if deployment is None or is_being_deleted(deployment) or is_simulated_by_other_addon(deployment):
@@ -129,9 +129,9 @@ class DeploymentController:
         size = rollout_replica_counts.compute_initial_size(bounds, old)
         replica_set = build_replica_set(deployment, replicas=size, max_replicas=bounds.max_total, revision=revision)
         if await create_if_absent(replica_set, context.cluster):
-            await self._record_scaling(deployment, replica_set, 0, size, context)
+            await self._record_scaling_event(deployment, replica_set, 0, size, context)
         else:
-            await _handle_name_collision(deployment, replica_set, context)
+            await _increment_collision_count(deployment, replica_set, context)
         await _annotate_deployment_revision(deployment, revision, context)
         return True
 
@@ -161,9 +161,9 @@ class DeploymentController:
         annotations = build_revision_annotations(bounds.desired, bounds.max_total, read_revision(replica_set))
         patch = {"metadata": {"annotations": annotations}, "spec": {"replicas": size}}
         await patch_object(replica_set, patch, context.cluster)
-        await self._record_scaling(deployment, replica_set, read_replicas(replica_set), size, context)
+        await self._record_scaling_event(deployment, replica_set, read_replicas(replica_set), size, context)
 
-    async def _record_scaling(
+    async def _record_scaling_event(
         self, deployment: Manifest, replica_set: Manifest, before: int, after: int, context: ControllerContext
     ) -> None:
         if before != after:
@@ -186,7 +186,7 @@ def _list_owned_replica_sets(deployment: Manifest, cache: InformerCache) -> list
     ]
 
 
-async def _handle_name_collision(deployment: Manifest, desired: Manifest, context: ControllerContext) -> None:
+async def _increment_collision_count(deployment: Manifest, desired: Manifest, context: ControllerContext) -> None:
     """Raise collisionCount if the name belongs to a ReplicaSet of another owner or template.
 
     A ReplicaSet of our own that the cache does not show yet is not a collision.

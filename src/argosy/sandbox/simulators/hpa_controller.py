@@ -17,7 +17,7 @@ from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.resource_key import ResourceKey, split_api_version
 from argosy.kube.well_known_kinds import DEPLOYMENT, REPLICA_SET, STATEFUL_SET
-from argosy.sandbox.simulators.conditional_writes import retry_on_conflict, update_status_if_changed
+from argosy.sandbox.simulators.conditional_writes import requeue_on_conflict, update_status_if_changed
 from argosy.sandbox.simulators.event_recorder import EventDraft, EventRecorder
 from argosy.sandbox.simulators.hpa_algorithm import (
     HpaMetric,
@@ -86,7 +86,7 @@ class HorizontalPodAutoscalerController:
             for autoscaler in self._cache.find(TARGET_INDEX, key_of(target)):
                 yield key_of(autoscaler)
 
-    @retry_on_conflict
+    @requeue_on_conflict
     async def reconcile(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
         if self._cache is not context.cache:
             context.cache.add_index(TARGET_INDEX, _index_by_target)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from argosy.kube.controller import ControllerContext, Requeue, Watch
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import INGRESS
-from argosy.sandbox.simulators.conditional_writes import retry_on_conflict, update_status_if_changed
+from argosy.sandbox.simulators.conditional_writes import requeue_on_conflict, update_status_if_changed
 from argosy.sandbox.simulators.event_recorder import EventDraft, EventRecorder
 from argosy.sandbox.simulators.external_addresses import (
     SIMULATED_HOSTNAME,
@@ -29,7 +29,7 @@ class IngressController:
     def __init__(self) -> None:
         self._events = EventRecorder("ingress-controller")
 
-    @retry_on_conflict
+    @requeue_on_conflict
     async def reconcile(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
         ingress = context.cache.get(key)
         if ingress is None or is_being_deleted(ingress) or is_simulated_by_other_addon(ingress):

@@ -41,7 +41,7 @@ class JobPodCounter:
         """k8s: a Pod that is deleted before it finishes has failed, whoever deleted it."""
         succeeded = _read_uids(pod for pod in pods if read_pod_phase(pod) == "Succeeded")
         failed = _read_uids(pod for pod in pods if read_pod_phase(pod) == "Failed")
-        counted = self._find_or_start(job, len(succeeded), len(failed))
+        counted = self._find_or_start_counts(job, len(succeeded), len(failed))
         terminating = _read_uids(pod for pod in pods if is_being_deleted(pod)) - succeeded
         gone = counted.active - _read_uids(pods)
         counted.succeeded |= succeeded
@@ -60,7 +60,7 @@ class JobPodCounter:
     def forget(self, key: ResourceKey) -> None:
         self._counted_by_job.pop(key, None)
 
-    def _find_or_start(self, job: Manifest, succeeded: int, failed: int) -> _CountedPods:
+    def _find_or_start_counts(self, job: Manifest, succeeded: int, failed: int) -> _CountedPods:
         uid, counted = str(job["metadata"]["uid"]), self._counted_by_job.get(key_of(job))
         if counted is None or counted.job_uid != uid:
             status = job.get("status") or {}

@@ -14,7 +14,7 @@ from argosy.kube.controller import ControllerContext, Requeue, Watch, map_to_own
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import JOB, POD
-from argosy.sandbox.simulators.conditional_writes import delete_object, retry_on_conflict, update_status_if_changed
+from argosy.sandbox.simulators.conditional_writes import delete_object, requeue_on_conflict, update_status_if_changed
 from argosy.sandbox.simulators.event_recorder import EventDraft, EventRecorder
 from argosy.sandbox.simulators.job_finished_pod_counts import JobPodCounter
 from argosy.sandbox.simulators.job_status import (
@@ -53,7 +53,7 @@ class JobController:
         self._events = EventRecorder("job-controller")
         self._pod_counter = JobPodCounter()
 
-    @retry_on_conflict
+    @requeue_on_conflict
     async def reconcile(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
         job = context.cache.get(key)
         if job is None or is_being_deleted(job) or is_simulated_by_other_addon(job):
@@ -164,7 +164,7 @@ def _build_indexed_pods(job: Manifest, progress: JobProgress, pods: Sequence[Man
         attempts = sum(1 for existing_pod in pods if read_completion_index(existing_pod) == index)
         suffix = hash_to_name_suffix(f"{metadata['uid']}/{index}/{attempts}", 5)
         pod = build_pod(
-            _add_completion_index(job["spec"]["template"], index), job, f"{metadata['name'][:50]}-{index}-{suffix}"
+            _add_completion_index_env(job["spec"]["template"], index), job, f"{metadata['name'][:50]}-{index}-{suffix}"
         )
         pod["metadata"]["labels"] = {**pod["metadata"]["labels"], COMPLETION_INDEX_ANNOTATION: str(index)}
         pod["metadata"]["annotations"] = {
@@ -174,7 +174,7 @@ def _build_indexed_pods(job: Manifest, progress: JobProgress, pods: Sequence[Man
         yield pod
 
 
-def _add_completion_index(template: Manifest, index: int) -> Manifest:
+def _add_completion_index_env(template: Manifest, index: int) -> Manifest:
     index_variable = {"name": "JOB_COMPLETION_INDEX", "value": str(index)}
     containers: list[dict[str, Any]] = [
         {**container, "env": [*(container.get("env") or ()), index_variable]}

@@ -15,7 +15,7 @@ from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import NODE
 from argosy.sandbox.simulators import node_and_storage_class_manifests
-from argosy.sandbox.simulators.conditional_writes import retry_on_conflict, update_status_if_changed
+from argosy.sandbox.simulators.conditional_writes import requeue_on_conflict, update_status_if_changed
 from argosy.sandbox.simulators.timestamps import parse_timestamp, seconds_until_deadline
 
 HEARTBEAT_INTERVAL_SECONDS: Final = 10.0
@@ -30,7 +30,7 @@ class NodeHeartbeatController:
     name = "simulated-nodes"
     watches = (Watch(NODE, _enqueue_if_simulated),)
 
-    @retry_on_conflict
+    @requeue_on_conflict
     async def reconcile(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
         node = context.cache.get(key)
         if node is None or not node_and_storage_class_manifests.is_simulated_node(node):

@@ -49,7 +49,10 @@ def choose_node(
     if candidates:
         return min(
             candidates,
-            key=lambda node: (_count_preferred_taints(pod, node), allocated(_read_name(node)).get("pods", 0)),
+            key=lambda node: (
+                _count_untolerated_preferred_taints(pod, node),
+                allocated(_read_name(node)).get("pods", 0),
+            ),
         ), ""
     return None, _describe_rejections(rejections)
 
@@ -76,7 +79,7 @@ def describe_precheck_failure(all_nodes: Sequence[Manifest], reason: str) -> str
 
 def can_run_on(pod: Manifest, node: Manifest) -> bool:
     """True if taints, selector and affinity allow the Pod on the Node, whether or not it has resources left."""
-    return _matches_node(pod, node) and _find_untolerated_taint(pod, node) is None
+    return _matches_node_affinity(pod, node) and _find_untolerated_taint(pod, node) is None
 
 
 def _describe_rejections(rejections: Sequence[NodeRejection]) -> str:
@@ -107,7 +110,7 @@ def _check_node(
         return NodeRejection(["node(s) were unschedulable"])
     if (taint := _find_untolerated_taint(pod, node)) is not None:
         return NodeRejection([f"node(s) had untolerated taint {{{taint['key']}: {taint.get('value') or ''}}}"])
-    if not _matches_node(pod, node):
+    if not _matches_node_affinity(pod, node):
         return NodeRejection([AFFINITY_MISMATCH])
     allocatable = pod_resources.read_amounts((node.get("status") or {}).get("allocatable"))
     in_use = allocated(_read_name(node))
@@ -135,7 +138,7 @@ def _find_untolerated_taint(pod: Manifest, node: Manifest) -> Manifest | None:
     return next((taint for taint in blocking if not _tolerates(pod, taint)), None)
 
 
-def _count_preferred_taints(pod: Manifest, node: Manifest) -> int:
+def _count_untolerated_preferred_taints(pod: Manifest, node: Manifest) -> int:
     """Count PreferNoSchedule taints that the Pod does not tolerate."""
     taints = (node.get("spec") or {}).get("taints") or ()
     return sum(1 for taint in taints if taint.get("effect") == "PreferNoSchedule" and not _tolerates(pod, taint))
@@ -159,7 +162,7 @@ def _toleration_matches(toleration: Manifest, taint: Manifest) -> bool:
 # -- selectors and affinity ------------------------------------------------------------------------------------------
 
 
-def _matches_node(pod: Manifest, node: Manifest) -> bool:
+def _matches_node_affinity(pod: Manifest, node: Manifest) -> bool:
     labels = node["metadata"].get("labels") or {}
     node_selector = pod["spec"].get("nodeSelector") or {}
     if any(labels.get(name) != value for name, value in node_selector.items()):

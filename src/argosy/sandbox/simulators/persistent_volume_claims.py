@@ -19,7 +19,7 @@ from argosy.sandbox.simulators.conditional_writes import (
     create_if_absent,
     delete_object,
     patch_object,
-    retry_on_conflict,
+    requeue_on_conflict,
     update_status_if_changed,
 )
 from argosy.sandbox.simulators.event_recorder import EventDraft, EventRecorder
@@ -77,7 +77,7 @@ class PersistentVolumeClaimController:
     def _enqueue_pending(self, _: Manifest) -> Iterable[ResourceKey]:
         return tuple(self._pending)
 
-    @retry_on_conflict
+    @requeue_on_conflict
     async def reconcile(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
         self._pending.discard(key)
         self._deleting_in_use.discard(key)
@@ -89,7 +89,7 @@ class PersistentVolumeClaimController:
         if is_simulated_by_other_addon(claim):
             return None
         if is_being_deleted(claim):
-            if pvc_protection.has_finalizer(claim) and not await pvc_protection.remove_finalizer_if_unused(
+            if pvc_protection.has_protection_finalizer(claim) and not await pvc_protection.remove_finalizer_if_unused(
                 claim, context
             ):
                 self._deleting_in_use.add(key)

@@ -14,7 +14,7 @@ from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.resource_key import ResourceKey, split_api_version
 from argosy.kube.schema import selectors
 from argosy.kube.well_known_kinds import POD
-from argosy.sandbox.simulators.conditional_writes import retry_on_conflict, update_status_if_changed
+from argosy.sandbox.simulators.conditional_writes import requeue_on_conflict, update_status_if_changed
 from argosy.sandbox.simulators.owner_references_and_marks import (
     POD_DISRUPTION_BUDGET,
     append_simulated_note,
@@ -45,7 +45,7 @@ class PodDisruptionBudgetController:
                 if _selects(budget, pod):
                     yield key_of(budget)
 
-    @retry_on_conflict
+    @requeue_on_conflict
     async def reconcile(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
         self._cache = context.cache
         budget = context.cache.get(key)

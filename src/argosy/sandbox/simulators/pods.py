@@ -27,7 +27,7 @@ from argosy.kube.well_known_kinds import (
     STORAGE_CLASS,
 )
 from argosy.sandbox.simulators import node_and_storage_class_manifests, pod_events, pod_status
-from argosy.sandbox.simulators.conditional_writes import delete_object, retry_on_conflict, update_status_if_changed
+from argosy.sandbox.simulators.conditional_writes import delete_object, requeue_on_conflict, update_status_if_changed
 from argosy.sandbox.simulators.containers import ContainersState, PodSimulation, simulate_containers
 from argosy.sandbox.simulators.event_recorder import EventRecorder
 from argosy.sandbox.simulators.owner_references_and_marks import (
@@ -76,10 +76,10 @@ class PodController:
                 Watch(kind, self._scheduler.enqueue_unscheduled)
                 for kind in (PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS, NODE)
             ),
-            *(Watch(kind, self._enqueue_pods_of_workload, metadata_only=True) for kind in OWNER_KINDS),
+            *(Watch(kind, self._enqueue_pods_if_annotations_changed, metadata_only=True) for kind in OWNER_KINDS),
         )
 
-    def _enqueue_pods_of_workload(self, manifest: Manifest) -> Iterable[ResourceKey]:
+    def _enqueue_pods_if_annotations_changed(self, manifest: Manifest) -> Iterable[ResourceKey]:
         """Enqueue the Pods of a workload whose simulation annotations changed."""
         uid, current_annotations = manifest["metadata"]["uid"], read_simulation_annotations(manifest)
         if self._cache is None or self._owner_annotations.get(uid, {}) == current_annotations:
@@ -93,14 +93,14 @@ class PodController:
                 else:
                     pending.append(child)
 
-    @retry_on_conflict
+    @requeue_on_conflict
     async def reconcile(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
         self._cache = context.cache
         self._scheduler.use_cache(context.cache)
         self._scheduler.forget(key)
         pod = context.cache.get(key)
         if pod is None:
-            await self._processes.forget_by_key(key, context.clock.now())
+            await self._processes.kill_pod_by_key(key, context.clock.now())
         if pod is None or is_simulated_by_other_addon(pod):
             return None
         if not pod["spec"].get("nodeName"):
@@ -112,7 +112,7 @@ class PodController:
         if node is None or not node_and_storage_class_manifests.is_simulated_node(node):
             return None
         if is_being_deleted(pod):
-            return await self._stop(pod, context)
+            return await self._finish_deletion(pod, context)
         return await self._simulate(pod, node_and_storage_class_manifests.read_internal_ip(node), context)
 
     async def _simulate(self, pod: Manifest, node_address: str, context: ControllerContext) -> Requeue | None:
@@ -190,7 +190,7 @@ class PodController:
                 }
             await self._events.record(pod, pod_events.build_status_events(pod, new_status, settings), context)
 
-    async def _stop(self, pod: Manifest, context: ControllerContext) -> Requeue | None:
+    async def _finish_deletion(self, pod: Manifest, context: ControllerContext) -> Requeue | None:
         """Delete a terminating Pod: at once, or after `stop-after` seconds within the grace period."""
         settings, _ = _read_settings(pod, context.cache)
         phase = (pod.get("status") or {}).get("phase")

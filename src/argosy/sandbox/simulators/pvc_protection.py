@@ -21,7 +21,7 @@ PVC_PROTECTION_FINALIZER: Final = "kubernetes.io/pvc-protection"
 def add_finalizer(new: Manifest, old: Manifest | None) -> Manifest:
     """Add the pvc-protection finalizer to a new claim."""
     metadata = new["metadata"]
-    if old is not None or has_finalizer(new) or is_simulated_by_other_addon(new):
+    if old is not None or has_protection_finalizer(new) or is_simulated_by_other_addon(new):
         return new
     return {
         **new,
@@ -34,7 +34,7 @@ ADMISSION_HANDLER: Final = AdmissionHandler(
 )
 
 
-def has_finalizer(claim: Manifest) -> bool:
+def has_protection_finalizer(claim: Manifest) -> bool:
     return PVC_PROTECTION_FINALIZER in (claim["metadata"].get("finalizers") or ())
 
 

@@ -16,7 +16,7 @@ from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema import selectors
 from argosy.kube.well_known_kinds import POD, REPLICA_SET
 from argosy.sandbox.simulators.adoptable_orphan_lookup import OrphanFinder
-from argosy.sandbox.simulators.conditional_writes import adopt, retry_on_conflict, update_status_if_changed
+from argosy.sandbox.simulators.conditional_writes import adopt, requeue_on_conflict, update_status_if_changed
 from argosy.sandbox.simulators.event_recorder import EventRecorder
 from argosy.sandbox.simulators.owner_references_and_marks import (
     append_simulated_note,
@@ -52,7 +52,7 @@ class ReplicaSetController:
         self._events = EventRecorder("replicaset-controller")
         self._throttle = ReconcileThrottle(0.0, 0.0005)
 
-    @retry_on_conflict
+    @requeue_on_conflict
     async def reconcile(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
         replica_set = context.cache.get(key)
         if replica_set is None or is_being_deleted(replica_set) or is_simulated_by_other_addon(replica_set):

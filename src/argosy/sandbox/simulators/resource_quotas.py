@@ -14,7 +14,7 @@ from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.schema.pod_resources import ZERO_AMOUNT, Amounts, add_amounts
 from argosy.kube.schema.resource_quota import count_usage, format_amount, quota_matches
 from argosy.kube.well_known_kinds import PERSISTENT_VOLUME_CLAIM, POD, RESOURCE_QUOTA, SERVICE
-from argosy.sandbox.simulators.conditional_writes import retry_on_conflict, update_status_if_changed
+from argosy.sandbox.simulators.conditional_writes import requeue_on_conflict, update_status_if_changed
 from argosy.sandbox.simulators.owner_references_and_marks import (
     enqueue_if_unmarked,
     is_being_deleted,
@@ -43,7 +43,7 @@ class ResourceQuotaController:
             for quota in self._cache.list(RESOURCE_QUOTA, namespace=manifest["metadata"]["namespace"]):
                 yield key_of(quota)
 
-    @retry_on_conflict
+    @requeue_on_conflict
     async def reconcile(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
         self._cache = context.cache
         quota = context.cache.get(key)
@@ -61,7 +61,7 @@ class ResourceQuotaController:
         )
         used = {name: format_amount(total.get(name, ZERO_AMOUNT), limit) for name, limit in hard.items()}
         status: dict[str, Any] = {"hard": hard, "used": used}
-        if await update_status_if_changed(quota, _add_removed_names(quota, status), context.cluster):
+        if await update_status_if_changed(quota, _add_nulls_for_removed_names(quota, status), context.cluster):
             self._throttle.record_reconcile(key, len(context.cache.list(POD, namespace=key.namespace)), context.clock)
         return Requeue(POLL_INTERVAL_SECONDS) if polled_resources else None
 
@@ -92,7 +92,7 @@ async def _count_polled_usage(quota: Manifest, names: Iterable[str], context: Co
     return total
 
 
-def _add_removed_names(quota: Manifest, status: dict[str, Any]) -> dict[str, Any]:
+def _add_nulls_for_removed_names(quota: Manifest, status: dict[str, Any]) -> dict[str, Any]:
     """Add null values for names that the quota no longer has, because a merge patch keeps them otherwise."""
     previous = quota.get("status") or {}
     return {field: {**dict.fromkeys(previous.get(field) or {}), **values} for field, values in status.items()}

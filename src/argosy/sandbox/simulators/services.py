@@ -19,7 +19,7 @@ from argosy.sandbox.simulators.conditional_writes import (
     delete_object,
     equals_ignoring_empty,
     patch_object,
-    retry_on_conflict,
+    requeue_on_conflict,
     update_status_if_changed,
 )
 from argosy.sandbox.simulators.endpoint_manifests import (
@@ -69,7 +69,7 @@ class ServiceController:
                 if service["spec"]["selector"].items() <= labels.items():
                     yield key_of(service)
 
-    @retry_on_conflict
+    @requeue_on_conflict
     async def reconcile(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
         self._use_cache(context.cache)
         service = context.cache.get(key)
@@ -107,14 +107,14 @@ class ServiceController:
         load_balancer = {"ingress": [{"ip": address, "ipMode": "VIP"}]}
         new_status = {
             "loadBalancer": load_balancer,
-            "conditions": _build_conditions(service, format_timestamp(context.clock.now())),
+            "conditions": _add_simulated_condition(service, format_timestamp(context.clock.now())),
         }
         if await update_status_if_changed(service, new_status, context.cluster):
             await self._events.record(service, [EventDraft("EnsuredLoadBalancer", "Ensured load balancer")], context)
         return None
 
 
-def _build_conditions(service: Manifest, now: str) -> list[dict[str, Any]]:
+def _add_simulated_condition(service: Manifest, now: str) -> list[dict[str, Any]]:
     """Build the condition that says no load balancer exists."""
     conditions = (service.get("status") or {}).get("conditions") or ()
     transitioned_at = (

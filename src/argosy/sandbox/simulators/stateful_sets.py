@@ -22,7 +22,7 @@ from argosy.sandbox.simulators.conditional_writes import (
     delete_object,
     is_permanent_rejection,
     patch_object,
-    retry_on_conflict,
+    requeue_on_conflict,
     update_status_if_changed,
 )
 from argosy.sandbox.simulators.controller_revisions import (
@@ -83,7 +83,7 @@ class StatefulSetController:
         self._orphans = OrphanFinder(POD)
         self._events = EventRecorder("statefulset-controller")
 
-    @retry_on_conflict
+    @requeue_on_conflict
     async def reconcile(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
         stateful_set = context.cache.get(key)
         if stateful_set is None or is_being_deleted(stateful_set) or is_simulated_by_other_addon(stateful_set):
@@ -148,7 +148,7 @@ async def _sync_pods(
         and await _delete_surplus_pods(stateful_set, pods, recorder, context)
         and uses_rolling_update(stateful_set)
     ):
-        await _replace_next_outdated_pod(stateful_set, pods, revisions, recorder, context)
+        await _delete_next_outdated_pod(stateful_set, pods, revisions, recorder, context)
 
 
 async def _create_missing_pods(
@@ -235,7 +235,7 @@ async def _transfer_claims_to_pod(
             )
 
 
-async def _replace_next_outdated_pod(
+async def _delete_next_outdated_pod(
     stateful_set: Manifest,
     pods: Mapping[int, Manifest],
     revisions: StatefulSetRevisions,

@@ -77,7 +77,7 @@ class EventWindow:
             self._drop_oldest()
         return log
 
-    def drop_events(self, revision: int) -> None:
+    def drop_events_up_to(self, revision: int) -> None:
         """Drop every event up to and including `revision`."""
         while self._logs_in_event_order and self._logs_in_event_order[0].events[0].revision <= revision:
             self._drop_oldest()

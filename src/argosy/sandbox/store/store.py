@@ -68,7 +68,7 @@ class Store:
         self._compactions: list[tuple[int, asyncio.Future[None]]] = []
         self._tick_seconds = min(60.0, max(0.1, retention.max_age_seconds / 8))
         journal.start(self)
-        self._timer = self._loop.call_later(self._tick_seconds, self._tick)
+        self._timer = self._loop.call_later(self._tick_seconds, self._tick_compaction)
 
     @classmethod
     async def open(
@@ -261,7 +261,7 @@ class Store:
     def on_compacted(self, revision: int) -> None:
         self.compacted = max(self.compacted, revision)
         if not self._journal.keeps_history:
-            self._window.drop_events(revision)
+            self._window.drop_events_up_to(revision)
         for compaction in [compaction for compaction in self._compactions if compaction[0] <= self.compacted]:
             self._compactions.remove(compaction)
             if not compaction[1].done():
@@ -276,9 +276,9 @@ class Store:
         if target is not None and target > self.compacted:
             self._journal.compact(target)
 
-    def _tick(self) -> None:
+    def _tick_compaction(self) -> None:
         self._compact_if_due(0)
-        self._timer = self._loop.call_later(self._tick_seconds, self._tick)
+        self._timer = self._loop.call_later(self._tick_seconds, self._tick_compaction)
 
     # -- checks, failures and closing ---------------------------------------------------------------------------
 

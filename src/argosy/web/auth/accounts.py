@@ -49,7 +49,7 @@ class Account:
 def read_accounts(settings: Mapping[str, str], secrets: Mapping[str, bytes]) -> dict[str, Account]:
     """Return accounts by name; admin always exists, but may be disabled."""
     capabilities_by_name = {ADMIN: [LOGIN]}
-    enabled_by_name = {ADMIN: _is_true(settings.get("admin.enabled", ""))}
+    enabled_by_name = {ADMIN: _is_not_false(settings.get("admin.enabled", ""))}
     for key, value in settings.items():
         match key.removeprefix(_PREFIX).split(".") if key.startswith(_PREFIX) else []:
             case [name] if name and not is_reserved(name):
@@ -59,7 +59,7 @@ def read_accounts(settings: Mapping[str, str], secrets: Mapping[str, bytes]) -> 
                     *(word for word in words if word in CAPABILITIES),
                 ]
             case [name, "enabled"] if name != ADMIN:
-                enabled_by_name[name] = _is_true(value)
+                enabled_by_name[name] = _is_not_false(value)
     return {
         name: _build_account(name, enabled_by_name.get(name, True), tuple(dict.fromkeys(capabilities)), secrets)
         for name, capabilities in sorted(capabilities_by_name.items())
@@ -119,7 +119,7 @@ def _build_account(name: str, is_enabled: bool, capabilities: tuple[str, ...], s
     )
 
 
-def _is_true(text: str) -> bool:
+def _is_not_false(text: str) -> bool:
     """argo: enabled unless set to false."""
     return text.strip().lower() not in ("false", "f", "0")
 

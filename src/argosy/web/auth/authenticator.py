@@ -80,7 +80,7 @@ class Authenticator:
         is_new = await self.account_store.ensure_key_and_admin_password()
         await self.account_store.hashing.prepare_dummy_hash()
         await self.state.refresh(self._cluster)
-        self.state.report_provider()
+        self.state.report_provider_error()
         return is_new
 
     @property
@@ -253,7 +253,7 @@ class Authenticator:
             or not account.has_capability(capability)
         ):
             raise BadToken("the account does not exist or lacks the capability")
-        if claims.issued_at <= account.password_changed_at and not self._names_current_password(
+        if claims.issued_at <= account.password_changed_at and not self._has_current_password_mark(
             claims, account, capability
         ):
             raise BadToken("the password was changed after the token was issued")
@@ -300,7 +300,7 @@ class Authenticator:
         """Return the number of successful and failed logins since this process started."""
         return dict(self._login_counts)
 
-    async def login_with_code(self, code: str) -> str:
+    async def login_with_one_time_code(self, code: str) -> str:
         """Sign in with a one-time code. Raises BadLogin."""
         name = self._codes.redeem(code) if self._codes else None
         account = self.state.accounts.get(name or "")
@@ -362,7 +362,7 @@ class Authenticator:
         claims = TokenClaims(ISSUER, f"{account.name}:{LOGIN}", session_id, issued, issued + lifetime_seconds, issued)
         return signed_tokens.sign_token(claims, self.signing_key)
 
-    def _names_current_password(self, claims: TokenClaims, account: Account, capability: str) -> bool:
+    def _has_current_password_mark(self, claims: TokenClaims, account: Account, capability: str) -> bool:
         """True if the session id contains the password mark, which is used if the password's time is in the future."""
         is_named = claims.id.startswith(self._build_password_prefix(account))
         return capability == LOGIN and self._has_future_password_time(account) and is_named

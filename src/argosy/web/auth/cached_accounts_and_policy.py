@@ -109,7 +109,7 @@ class AccountState:
         """Why `oidc.config` cannot be used; empty if it is valid or missing."""
         return self._read_provider()[1]
 
-    def report_provider(self) -> None:
+    def report_provider_error(self) -> None:
         """Log a warning when `oidc.config` becomes invalid, and a line when it is valid again."""
         error, previous = self.provider_error, self._reported_error
         self._reported_error = error
@@ -179,7 +179,7 @@ class AccountState:
             self._direct_reads.pop(ResourceKey(*APP_PROJECT, self.namespace, name), None)
             self._parsed.pop("enforcer", None)
         if affects_provider and self._reported_error is not None:  # during the first list, Secrets may be missing
-            self.report_provider()
+            self.report_provider_error()
 
     def _parse_once(self, name: str, parse: Callable[[], T]) -> T:
         if name not in self._parsed:

@@ -104,7 +104,7 @@ def _build_provider(config: Mapping[str, Any], find_value: Callable[[str], str |
         _read_text(config, "rootCA", find_value),
         _read_requested_claims(config),
         user_info_url,
-        _read_user_info_seconds(config) if user_info_url else 0.0,  # argo: ignored without enableUserInfoGroups
+        _read_user_info_cache_seconds(config) if user_info_url else 0.0,  # argo: ignored without enableUserInfoGroups
     )
 
 
@@ -130,7 +130,7 @@ def _read_user_info_url(config: Mapping[str, Any], issuer: str, find_value: Call
     return base + path
 
 
-def _read_user_info_seconds(config: Mapping[str, Any]) -> float:
+def _read_user_info_cache_seconds(config: Mapping[str, Any]) -> float:
     text = _read_text(config, "userInfoCacheExpiration", lambda reference: reference)
     try:
         return parse_duration(text) if text else 0.0

@@ -18,7 +18,7 @@ from argosy.web.route import QueryParameter, Route, SignedIn
 async def stream_live_updates(limits: ConcurrencyLimits, request: RequestContext) -> StreamResponse:
     if request.live_updates is None:
         raise NotFoundOrForbidden
-    limits.check_stream(request.caller.name)  # before anything is rendered
+    limits.check_stream_limit(request.caller.name)  # before anything is rendered
     events = request.live_updates.stream(request)
     first = await anext(events)  # raises if forbidden, while an error response is still possible
     if request.method == "HEAD":  # nobody reads the events

@@ -54,7 +54,7 @@ def build_kind_predicate(*kinds: GroupKind) -> ChangePredicate:
     return may_affect
 
 
-def is_in_namespace(request: RequestContext, before: Manifest | None, after: Manifest | None) -> bool:
+def is_in_page_namespace(request: RequestContext, before: Manifest | None, after: Manifest | None) -> bool:
     """True if the changed object is in the namespace of the page's object or of the control plane."""
     changed: Mapping[str, Any] = (after or before or {}).get("metadata") or {}
     return changed.get("namespace") in (request.path_parameters.get("ns"), request.service.control_namespace)

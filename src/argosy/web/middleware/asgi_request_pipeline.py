@@ -163,7 +163,7 @@ class _RequestHandler:
             match = self.application.tree.find(self.method, self.raw_path)
         route = self.route = match.route if match else None
         if match is None or route is None:
-            await self._identify_caller()
+            await self._identify_for_missing_page()
             if match is None:
                 raise _RouteNotFound if is_api_path(self.path) else NotFoundOrForbidden
             return self._build_method_not_allowed(match)
@@ -187,7 +187,7 @@ class _RequestHandler:
             direct, ",".join(self.request.headers.getlist("x-forwarded-for")), proxies
         )
 
-    async def _identify_caller(self) -> None:
+    async def _identify_for_missing_page(self) -> None:
         """Identify the caller for pages that do not exist, so that they show the signed-in layout."""
         if not is_api_path(self.path):
             with suppress(BadCredential):
@@ -205,7 +205,7 @@ class _RequestHandler:
         request = self.context = await authorization.authorize(route, request)
         if masked_write_guard.writes_object(route):
             await masked_write_guard.check_placeholders(request, is_form=not route.is_api)
-        if masked_write_guard.writes_text(route) or masked_write_guard.reads_other_revision(route, request):
+        if masked_write_guard.writes_application_text(route) or masked_write_guard.reads_other_revision(route, request):
             self.application.write_rate.count_write(caller.name, request.rbac_object.partition("/")[0])
         self.is_authorized = True
         with charge_work_to(_get_tenant(request)):
@@ -354,7 +354,7 @@ class _RequestHandler:
     def _build_stream_response(self, answer: StreamResponse, headers: list[tuple[str, str]]) -> Response:
         request, route = self.context, self.route
         assert request and route
-        self.limits.check_stream(request.caller.name)
+        self.limits.check_stream_limit(request.caller.name)
         is_permitted = partial(authorization.is_still_authorized, route, request)
         is_past = partial(self.site.authenticator.is_expired, request.caller)
         limits, closing, echo = self.limits, self.application.closing, self._echo

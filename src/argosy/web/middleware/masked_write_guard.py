@@ -35,7 +35,7 @@ def writes_object(route: Route) -> bool:
     )
 
 
-def writes_text(route: Route) -> bool:
+def writes_application_text(route: Route) -> bool:
     """True if the body may be shown again by an Application: its spec, operation, objects, models."""
     needs = route.access
     if (

@@ -7,15 +7,15 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from argosy.features.init.template_files import NewRepository, list_delivery_files, list_stage_files
+from argosy.features.init.template_files import NewRepository, list_llmops_via_argocd_files, list_stages_example_files
 from argosy.gitops.workspace.git_repository_creation import RepositoryFile
 from support.paths import ROOT
 
 TREE = ROOT / "llmops-via-argocd"
 MADE_TREES = {
     "init": NewRepository("fraud", "https://github.com/acme/fraud.git").build_files(),
-    "demo": list_delivery_files(),
-    "stages": list_stage_files(),
+    "demo": list_llmops_via_argocd_files(),
+    "stages": list_stages_example_files(),
 }
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 PAGE_NAME = re.compile(r"(?<![\w/.<>*-])((?:[\w.-]+/)*[\w-]+\.md)\b")
@@ -73,7 +73,7 @@ def test_find_dead_links_reports_missing_files_anchors_and_pages() -> None:
 def test_demo_repository_has_every_file_of_the_llmops_tree() -> None:
     files = {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in TREE.rglob("*") if path.is_file()}
     files = {path: content for path, content in files.items() if not re.search(r"_cache|__pycache__", path)}
-    assert {file.path: file.content for file in list_delivery_files()} == files
+    assert {file.path: file.content for file in list_llmops_via_argocd_files()} == files
     assert "llmops-via-argocd/IMPLEMENTATION-SUMMARY.md" in files
 
 

@@ -13,7 +13,11 @@ from argosy.features.applications.sync.operation_result_output import print_resu
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.gitops.application_client.condition_wait import WaitOutcome, WaitResult
-from argosy.gitops.application_client.stuck_pods import UNSCHEDULABLE_REASON, describe_stuck_pods, find_stuck_reason
+from argosy.gitops.application_client.stuck_pods import (
+    UNSCHEDULABLE_REASON,
+    describe_stuck_pods,
+    find_stuck_sync_reason,
+)
 from argosy.kube.objects import Manifest, key_of
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 
@@ -83,7 +87,7 @@ STUCK = "Pod/web-1 -n ml: container main  ImagePullBackOff: no such image"
 async def test_sync_is_stuck_when_pod_cannot_pull_image_of_current_template(desk: ApplicationService) -> None:
     web = await create_workload(desk, "web:1")
     await create_pod(desk, await create_workload(desk, "web:1", "ReplicaSet", "web-a", web), "web:1")
-    assert await find_stuck_reason(desk, syncing(web="Running")) == STUCK
+    assert await find_stuck_sync_reason(desk, syncing(web="Running")) == STUCK
     assert await describe_stuck_pods(desk, syncing(web="Running")) == [STUCK]
 
 
@@ -91,7 +95,7 @@ async def test_pod_of_an_already_succeeded_object_is_not_a_stuck_reason(desk: Ap
     await create_workload(desk, "slow:1", name="slow")
     await create_pod(desk, await create_workload(desk, "web:1"), "web:1")
     app = syncing(web="Succeeded", slow="Running")
-    assert await find_stuck_reason(desk, app) == ""
+    assert await find_stuck_sync_reason(desk, app) == ""
     assert await describe_stuck_pods(desk, app) == [STUCK]  # describe_stuck_pods reports it while waiting for health
 
 
@@ -100,20 +104,20 @@ async def test_pod_of_old_replica_set_is_not_a_stuck_reason(desk: ApplicationSer
     """This holds for an older image and for the same one: the new Pods may have other pull secrets."""
     web = await create_workload(desk, image, revision="2")
     await create_pod(desk, await create_workload(desk, "web:1", "ReplicaSet", "web-a", web), "web:1")
-    assert await find_stuck_reason(desk, syncing(web="Running")) == ""
+    assert await find_stuck_sync_reason(desk, syncing(web="Running")) == ""
     assert await describe_stuck_pods(desk, syncing(web="Running")) == []
 
 
 async def test_terminating_pod_is_not_a_stuck_reason(desk: ApplicationService) -> None:
     pod = await create_pod(desk, await create_workload(desk, "web:1"), "web:1", finalizers=["example.com/slow"])
     await desk.cluster.delete(key_of(pod))
-    assert await find_stuck_reason(desk, syncing(web="Running")) == ""
+    assert await find_stuck_sync_reason(desk, syncing(web="Running")) == ""
     assert await describe_stuck_pods(desk, syncing(web="Running"), frozenset({UNSCHEDULABLE_REASON})) == []
 
 
 async def test_image_no_longer_in_the_template_is_not_a_stuck_reason(desk: ApplicationService) -> None:
     await create_pod(desk, await create_workload(desk, "web:2"), "web:1")
-    assert await find_stuck_reason(desk, syncing(web="Running")) == ""
+    assert await find_stuck_sync_reason(desk, syncing(web="Running")) == ""
     waits_for_room = await describe_stuck_pods(desk, syncing(web="Running"), frozenset({UNSCHEDULABLE_REASON}))
     assert waits_for_room == ["Pod/web-1 -n ml: Unschedulable: no room"]
 

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from argosy.gitops.engine.engine import Engine, EngineOptions, count_workers
+from argosy.gitops.engine.engine import Engine, EngineOptions, compute_total_workers
 from argosy.gitops.engine.liveness import SHUTDOWN_SECONDS, ControllerHealth
 from argosy.kube.controller.leader_election import LeaderElection, LeaderElectionConfig
 from argosy.kube.resource_key import ResourceKey
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Room, config_map, engine_room
 
-WORKERS = count_workers(EngineOptions.workers)
+WORKERS = compute_total_workers(EngineOptions.workers)
 
 
 @pytest.fixture

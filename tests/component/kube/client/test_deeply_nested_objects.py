@@ -18,7 +18,7 @@ from argosy.kube.client.deep_json_truncation import (
     MAX_TOKENS,
     TRUNCATION_LEVEL,
     TRUNCATION_MARK,
-    read_truncated,
+    read_deep_json,
     truncate_objects,
 )
 from argosy.kube.client.response_validator import read_event, read_response_json
@@ -190,7 +190,7 @@ def test_objects_within_the_depth_limit_of_git_are_not_truncated() -> None:
 ])  # fmt: skip
 def test_deep_text_that_is_invalid_or_too_large_is_a_json_error(text: bytes) -> None:
     with pytest.raises(json.JSONDecodeError):
-        read_truncated(text)
+        read_deep_json(text)
 
 
 DEFINITION = {

@@ -260,8 +260,8 @@ def test_concurrency_limits_are_enforced() -> None:
         for _ in range(request_limits.MAX_STREAMS_PER_CALLER):
             stack.enter_context(gate.limit_stream("ann"))
         with pytest.raises(RequestLimitExceeded):
-            gate.check_stream("ann")
-        gate.check_stream("bob")
+            gate.check_stream_limit("ann")
+        gate.check_stream_limit("bob")
     assert (gate.in_flight, gate.mutating, gate.streams) == (0, 0, 0)
 
 

@@ -15,7 +15,7 @@ from argosy.features.clusters.cluster_service_account import (
     MANAGER_ROLE,
     RBAC_GROUP,
     WHOLE_CLUSTER,
-    delete_bindings,
+    delete_bindings_and_roles,
     ensure_manager_account,
     find_surplus_bindings,
     list_leftover_namespaces,
@@ -41,7 +41,7 @@ async def narrowed(there: EmbeddedCluster, namespaces: Sequence[str], had: Seque
     messages: list[str] = []
     wider = await find_surplus_bindings(there, SYSTEM, namespaces, had, "own", messages.append)
     await ensure_manager_account(there, SYSTEM, namespaces, lambda _: None)
-    await delete_bindings(there, wider, messages.append)
+    await delete_bindings_and_roles(there, wider, messages.append)
     return messages
 
 

@@ -15,7 +15,7 @@ from argosy.features.doctor.installation_checks import CheckState, InstallationC
 from argosy.features.doctor.installation_state import read_installation
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application_client.control_namespace import LEADER_LEASE_NAME
-from argosy.gitops.policy.applicationset_controller_detection import build_condition
+from argosy.gitops.policy.applicationset_controller_detection import build_no_controller_condition
 from argosy.isolation.confinement_requirement import render_refusal
 from argosy.kube.client import Cluster
 from argosy.kube.resource_key import ResourceKey
@@ -90,7 +90,7 @@ async def test_applicationset_without_a_controller_is_reported(cluster: Cluster)
     await create_application_set(cluster)
     assert await unexpanded(cluster) == ("teams",)
     key = ResourceKey("argoproj.io", "ApplicationSet", CONTROL, "teams")
-    own = {"conditions": [build_condition("2026-01-01T00:00:00Z")]}
+    own = {"conditions": [build_no_controller_condition("2026-01-01T00:00:00Z")]}
     await cluster.patch(key, {"status": own}, subresource="status")
     assert await unexpanded(cluster) == ("teams",), "what argosy writes itself is no sign of a controller"
     labels = {"app.kubernetes.io/name": "argocd-applicationset-controller"}

@@ -83,5 +83,8 @@ async def test_hanging_comparisons_of_a_project_do_not_block_other_projects(
 
 
 def test_advice_after_a_long_timeout_is_to_check_a_single_application() -> None:
-    assert WorkLimit(5.4, 9.0).build_advice(["loop-1"]) == "give it longer: argosy doctor --timeout 60"
-    assert WorkLimit(36.0, 60.0).build_advice(["loop-1"]) == "look at one alone: argosy doctor loop-1 --timeout 120"
+    assert WorkLimit(5.4, 9.0).build_timeout_advice(["loop-1"]) == "give it longer: argosy doctor --timeout 60"
+    assert (
+        WorkLimit(36.0, 60.0).build_timeout_advice(["loop-1"])
+        == "look at one alone: argosy doctor loop-1 --timeout 120"
+    )

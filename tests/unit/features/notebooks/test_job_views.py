@@ -11,7 +11,7 @@ import pytest
 
 from argosy.features.notebooks import job_views
 from argosy.features.notebooks.executed_notebook_lookup import load_executed_notebook
-from argosy.features.notebooks.sanitized_cells import find_html, list_display_cells, reencode_png
+from argosy.features.notebooks.sanitized_cells import find_html, list_display_cells, normalize_png_base64
 from support.model_manifests import job
 
 NOW = datetime(2026, 11, 15, 12, 0, 5, tzinfo=UTC)
@@ -35,7 +35,7 @@ def test_strip_of_a_running_job_shows_running_and_waiting_cells() -> None:
 
 def test_strip_marks_a_cell_with_a_warning_as_noted() -> None:
     feedback = [{"cell": 1, "severity": "warning", "category": "silent", "message": "an empty frame"}]
-    assert job_views.build_strip(job(educationalFeedback=feedback))[1].state == "noted"
+    assert job_views.build_cell_strip(job(educationalFeedback=feedback))[1].state == "noted"
 
 
 def test_run_view_lists_only_the_triggers_of_that_run() -> None:
@@ -71,7 +71,7 @@ def test_golden_differences_show_expected_and_actual_values() -> None:
     ],
 )
 def test_reencode_png_rejects_content_that_is_not_a_valid_png(content: object) -> None:
-    assert reencode_png(content) == ""
+    assert normalize_png_base64(content) == ""
 
 
 def test_cell_outputs_become_text_pictures_or_mime_type_names() -> None:

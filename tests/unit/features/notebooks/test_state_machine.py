@@ -67,7 +67,7 @@ def after(seconds: float) -> datetime:
 def started(notebook_job: NotebookJob, now: datetime = NOW) -> Status:
     """Return the status of a job whose first attempt was just started."""
     status = state_machine.start_run(notebook_job, {}, now).status
-    return state_machine.initialize(notebook_job, status, [], now).status
+    return state_machine.start_build_or_attempt(notebook_job, status, [], now).status
 
 
 def going(notebook_job: NotebookJob, now: datetime = NOW, status: Status | None = None) -> Status:
@@ -134,7 +134,7 @@ def test_new_run_drops_the_previous_status_except_attempts() -> None:
 def test_job_without_a_build_goes_directly_to_validation() -> None:
     status = state_machine.start_run(job(), {}, NOW).status
     assert (status["phase"], status["startTime"]) == ("Initializing", "2026-01-24T22:00:00Z")
-    step = state_machine.initialize(job(), status, [], NOW)
+    step = state_machine.start_build_or_attempt(job(), status, [], NOW)
     assert (step.status["phase"], step.starts_run) == ("ValidationRunning", True)
     assert state_machine.get_run_key(job(), step.status) == RunKey("u1", 1, 1)
 
@@ -142,7 +142,7 @@ def test_job_without_a_build_goes_directly_to_validation() -> None:
 def test_invalid_job_fails_with_reason_and_completion_time() -> None:
     wrong = {"apiVersion": "mlops.mlops.dev/v1alpha1", "kind": "NotebookValidationJob",
              "metadata": {"name": "train", "namespace": "ml"}, "spec": {}}  # fmt: skip
-    status = state_machine.initialize(
+    status = state_machine.start_build_or_attempt(
         job(), state_machine.start_run(job(), {}, NOW).status, find_problems(wrong), NOW
     ).status
     assert (status["phase"], status["completionTime"]) == ("Failed", "2026-01-24T22:00:00Z")
@@ -376,7 +376,7 @@ def test_run_is_stopped_after_its_timeout() -> None:
     assert (step.status["phase"], step.stops_run) == ("Failed", True)
     assert step.status["message"] == "Validation failed: not done within 10s"
     assert condition(step.status, "Failed")["reason"] == "ValidationTimeout"
-    assert state_machine.is_overdue(step.status)
+    assert state_machine.has_attempt_timed_out(step.status)
 
 
 def test_timeout_covers_all_attempts_together() -> None:
@@ -392,7 +392,7 @@ def test_timeout_covers_all_attempts_together() -> None:
 def test_new_run_gets_the_full_timeout() -> None:
     notebook_job = job(timeout="90s", annotations={"mlops.dev/re-run": "b"})
     done = ended(notebook_job, going(notebook_job), RunOutcome(True, ""), after(80), CELLS).status
-    status = state_machine.initialize(
+    status = state_machine.start_build_or_attempt(
         notebook_job, state_machine.start_run(notebook_job, done, after(600)).status, [], after(600)
     ).status
     assert deadlines.compute_seconds_left(notebook_job, status, after(600)) == 90.0
@@ -431,7 +431,7 @@ def test_transient_start_error_is_raised_until_the_timeout(error: ArgosyError) -
 
 def building(**build: Any) -> tuple[NotebookJob, Status]:
     notebook_job = job(pod={"buildConfig": {"enabled": True, **build}})
-    return notebook_job, state_machine.initialize(
+    return notebook_job, state_machine.start_build_or_attempt(
         notebook_job, state_machine.start_run(notebook_job, {}, NOW).status, [], NOW
     ).status
 
@@ -557,7 +557,7 @@ def test_status_keeps_artefacts_of_the_last_three_successful_attempts() -> None:
         files = ({"path": f"/mnt/{number}", "digest": "sha256:1"}, {"path": "/mnt/" + "a" * 600, "digest": "sha256:2"})
         outcome = RunOutcome(True, "", artefacts=files) if number < 5 else MISSING
         status = ended(notebook_job, going(notebook_job, status=status), outcome, after(number)).status
-        status = state_machine.initialize(
+        status = state_machine.start_build_or_attempt(
             notebook_job, state_machine.start_run(notebook_job, status, after(number)).status, [], NOW
         ).status
     paths_by_attempt = {

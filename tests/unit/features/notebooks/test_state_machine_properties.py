@@ -56,7 +56,7 @@ def step(
     if state_machine.should_start_run(notebook_job, status):
         return state_machine.start_run(notebook_job, status, now)
     if status["phase"] == "Initializing":
-        return state_machine.initialize(notebook_job, status, [], now)
+        return state_machine.start_build_or_attempt(notebook_job, status, [], now)
     if status["phase"] == "Building":
         return state_machine.update_build(notebook_job, status, build, now)
     if status["phase"] == "BuildComplete":

@@ -14,10 +14,10 @@ from argosy.errors import PolicyError
 from argosy.features.notifications.argocd_export import build_export
 from argosy.features.notifications.condition_and_template_worker import evaluate_conditions, render_templates
 from argosy.features.notifications.default_templates import load_bundled_entries
-from argosy.features.notifications.delivery_events import NotificationHistoryRow, list_recorded_messages
+from argosy.features.notifications.delivery_events import NotificationHistoryRow, list_messages_without_event
 from argosy.features.notifications.drift_template_data import build_drift, list_drifted_keys
 from argosy.features.notifications.sent_messages import build_annotations, build_state_key, read_state
-from argosy.features.notifications.settings import read_settings, uses_jobs
+from argosy.features.notifications.settings import read_settings, uses_notebook_jobs
 from argosy.features.notifications.subscriptions import NotificationDestination, list_destinations
 from argosy.kube.resource_key import ResourceKey
 from argosy.languages.expr import compile_expression
@@ -132,13 +132,15 @@ def test_notified_annotation_provides_history_if_events_are_gone() -> None:
     row = NotificationHistoryRow(
         "2026-01-01T00:00:00Z", "NotificationSent", "Application", "argocd", "wine", "on-x", "slack:general", ""
     )
-    assert list_recorded_messages([manifest], []) == [row]
-    assert list_recorded_messages([manifest], [row._replace(message="said")]) == []
+    assert list_messages_without_event([manifest], []) == [row]
+    assert list_messages_without_event([manifest], [row._replace(message="said")]) == []
 
 
 def test_trigger_uses_jobs_if_its_condition_names_job() -> None:
     settings = read_settings(None, None)
-    assert uses_jobs(settings.triggers["on-notebook-failed"]) and not uses_jobs(settings.triggers["on-deployed"])
+    assert uses_notebook_jobs(settings.triggers["on-notebook-failed"]) and not uses_notebook_jobs(
+        settings.triggers["on-deployed"]
+    )
 
 
 LAST = [{"revision": "abc", "deployedAt": "2026-01-01T00:00:00Z", "source": {"repoURL": "x"}}]

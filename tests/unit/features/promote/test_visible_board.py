@@ -51,9 +51,9 @@ def application(name: str, path: str = ".", **status: Any) -> Manifest:
 def test_only_applications_of_environments_affect_the_page(boards: EnvironmentBoards) -> None:
     page = build_request(Caller("ann", credential_kind="cookie"))
     app, other = application("web-dev"), application("other")
-    assert boards.may_change(page, None, other)  # nothing is remembered before the first page view
+    assert boards.may_affect_environments(page, None, other)  # nothing is remembered before the first page view
     boards.applications.remember(page, {"web-dev"})
-    assert boards.may_change(page, app, None) and not boards.may_change(page, None, other)
+    assert boards.may_affect_environments(page, app, None) and not boards.may_affect_environments(page, None, other)
 
 
 def test_remembered_applications_are_kept_per_caller(boards: EnvironmentBoards) -> None:
@@ -61,12 +61,12 @@ def test_remembered_applications_are_kept_per_caller(boards: EnvironmentBoards) 
     bob = replace(ann, caller=Caller("bob", credential_kind="cookie"))
     remembered_apps = boards.applications
     remembered_apps.remember(ann, {"web-dev"})
-    assert boards.may_change(bob, None, application("api-dev"))  # bob has not viewed the page yet
+    assert boards.may_affect_environments(bob, None, application("api-dev"))  # bob has not viewed the page yet
     remembered_apps.remember(bob, {"api-dev"})
-    assert boards.may_change(ann, None, application("web-dev")) and not boards.may_change(
+    assert boards.may_affect_environments(ann, None, application("web-dev")) and not boards.may_affect_environments(
         ann, None, application("api-dev")
     )
-    assert boards.may_change(bob, None, application("api-dev")) and not boards.may_change(
+    assert boards.may_affect_environments(bob, None, application("api-dev")) and not boards.may_affect_environments(
         bob, None, application("web-dev")
     )
 
@@ -75,11 +75,11 @@ def test_without_environments_only_a_new_source_or_revision_affects_the_page(boa
     page = build_request(Caller("ann", credential_kind="cookie"))
     boards.applications.remember(page, set())
     before, job = application("web-dev"), {"kind": "NotebookValidationJob", "metadata": {"name": "train"}}
-    assert not boards.may_change(page, before, application("web-dev", sync={"status": "OutOfSync"}))
-    assert not boards.may_change(page, None, job)
-    assert boards.may_change(page, before, application("web-dev", path="dev"))
-    assert boards.may_change(page, before, application("web-dev", sync={"revision": "a" * 40}))
-    assert boards.may_change(page, None, before) and boards.may_change(page, before, None)
+    assert not boards.may_affect_environments(page, before, application("web-dev", sync={"status": "OutOfSync"}))
+    assert not boards.may_affect_environments(page, None, job)
+    assert boards.may_affect_environments(page, before, application("web-dev", path="dev"))
+    assert boards.may_affect_environments(page, before, application("web-dev", sync={"revision": "a" * 40}))
+    assert boards.may_affect_environments(page, None, before) and boards.may_affect_environments(page, before, None)
 
 
 def test_number_of_remembered_callers_is_limited(monkeypatch: pytest.MonkeyPatch, boards: EnvironmentBoards) -> None:

@@ -21,8 +21,8 @@ from argosy.features.clusters.cluster_service_account import (
     MANAGER_ROLE,
     RBAC_GROUP,
     WHOLE_CLUSTER,
-    delete_bindings,
-    delete_if_unchanged,
+    delete_bindings_and_roles,
+    delete_unless_recreated,
     ensure_manager_account,
 )
 from argosy.features.clusters.remove import _clean_up
@@ -149,7 +149,7 @@ async def test_recreated_cluster_role_or_binding_is_not_deleted(busy: BusyCluste
     await ensure_manager_account(busy, SYSTEM, WHOLE_CLUSTER, lambda _: None)
     busy.victim = victim
     with pytest.raises(UserError, match=f"{victim.kind} {victim.name} was recreated in the meantime"):
-        await delete_bindings(busy, [BINDING_KEY], lambda _: None)
+        await delete_bindings_and_roles(busy, [BINDING_KEY], lambda _: None)
     await busy.assert_new_object_is_kept()
 
 
@@ -167,10 +167,10 @@ async def with_token(busy: BusyCluster) -> Manifest:
 async def test_recreated_token_secret_is_not_deleted(busy: BusyCluster) -> None:
     token = await with_token(busy)
     busy.victim = TOKEN_KEY
-    assert not await delete_if_unchanged(busy, token)
+    assert not await delete_unless_recreated(busy, token)
     await busy.assert_new_object_is_kept()
-    assert await delete_if_unchanged(busy, busy.created or {}) and await busy.get(TOKEN_KEY) is None
-    assert await delete_if_unchanged(busy, token), "an object that is gone counts as revoked"
+    assert await delete_unless_recreated(busy, busy.created or {}) and await busy.get(TOKEN_KEY) is None
+    assert await delete_unless_recreated(busy, token), "an object that is gone counts as revoked"
 
 
 KEPT = "was recreated in the meantime and is kept"

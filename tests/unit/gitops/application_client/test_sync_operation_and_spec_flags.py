@@ -12,9 +12,9 @@ from argosy.gitops.application_client.spec_flags import apply_flags, build_appli
 from argosy.gitops.application_client.sync_operation_builder import (
     SyncFlags,
     assign_refs,
+    build_operation_from_flags,
     read_object_pattern,
     select_keys,
-    sync_operation,
 )
 from argosy.kube.resource_key import ResourceKey
 
@@ -56,7 +56,7 @@ def test_sync_operation_has_argo_cd_fields() -> None:
         revision="v2", prune=True, force=True, server_side=True, resources=("apps:Deployment:*",), retry_limit=3,
         retry_duration="5s", info=("why=because",),
     )  # fmt: skip
-    assert sync_operation(application(), wish, "ann") == {
+    assert build_operation_from_flags(application(), wish, "ann") == {
         "sync": {
             "revision": "v2",
             "prune": True,
@@ -72,22 +72,22 @@ def test_sync_operation_has_argo_cd_fields() -> None:
 
 def test_sync_operation_defaults_to_application_retry_policy() -> None:
     app = application(syncPolicy={"retry": {"limit": 7}})
-    operation = sync_operation(app, SyncFlags(strategy="apply"), "ann")
+    operation = build_operation_from_flags(app, SyncFlags(strategy="apply"), "ann")
     assert operation["retry"] == {"limit": 7} and operation["sync"]["syncStrategy"] == {"apply": {}}
 
 
 def test_keys_selected_by_labels_are_combined_with_patterns() -> None:
     key = ResourceKey("", "ConfigMap", "ml", "settings")
-    operation = sync_operation(application(), SyncFlags(resources=(":ConfigMap:ml/*",)), "ann", [key])
+    operation = build_operation_from_flags(application(), SyncFlags(resources=(":ConfigMap:ml/*",)), "ann", [key])
     assert operation["sync"]["resources"] == [{"namespace": "ml", "kind": "ConfigMap", "name": "settings"}]
 
 
 def test_auto_synced_app_rejects_another_revision_except_dry_run() -> None:
     app = application(syncPolicy={"automated": {}})
     with pytest.raises(PolicyError, match="auto-sync is set to main"):
-        sync_operation(app, SyncFlags(revision="v2"), "ann")
-    assert sync_operation(app, SyncFlags(revision="v2", dry_run=True), "ann")["sync"]["dryRun"]
-    assert sync_operation(app, SyncFlags(revision="main"), "ann")["sync"]["revision"] == "main"
+        build_operation_from_flags(app, SyncFlags(revision="v2"), "ann")
+    assert build_operation_from_flags(app, SyncFlags(revision="v2", dry_run=True), "ann")["sync"]["dryRun"]
+    assert build_operation_from_flags(app, SyncFlags(revision="main"), "ann")["sync"]["revision"] == "main"
 
 
 def test_revisions_of_multiple_sources_are_set_by_position() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from argosy.gitops.application import IgnoreDifference
-from argosy.gitops.diff import DiffOptions, JqResults, keep_ignored_live_values, list_respect_questions
+from argosy.gitops.diff import DiffOptions, JqResults, keep_ignored_live_values, list_respect_jq_questions
 from argosy.kube.objects import Manifest
 from support.comparisons import LAST_APPLIED, applied, deployment, managed, manifest, widget
 
@@ -75,7 +75,7 @@ def test_object_without_live_side_is_applied_as_desired() -> None:
 def test_real_jq_is_used_for_expressions_that_need_it() -> None:
     rules = DiffOptions(ignore_rules=(IgnoreDifference("*", "*", jq_paths=(".spec.list[1:]",)),))
     desired, live = widget({"list": [1, 2]}), widget({"list": [1, 3]})
-    questions = list_respect_questions(desired, live, rules)
+    questions = list_respect_jq_questions(desired, live, rules)
     assert [question.expressions for question in questions] == [(".spec.list[1:]",)] * 2
     answers = {question: widget({"list": [1]}) for question in questions}
     assert keep_ignored_live_values(desired, live, rules, jq_results=JqResults(answers)) == live

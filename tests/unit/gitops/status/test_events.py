@@ -125,12 +125,17 @@ AUTOMATED = replace(STATE.request, is_automated=True, username="")
             "ann asked for a hard refresh",
         ),
         (
-            events.held_event(APP, SyncHold("bad model", "ann", AT, "abc")),
+            events.sync_held_event(APP, SyncHold("bad model", "ann", AT, "abc")),
             "ResourceUpdated",
             "Normal",
             "ann held automated sync at abc: bad model",
         ),
-        (events.released_event(APP, timestamp=AT), "ResourceUpdated", "Normal", "Unknown user released automated sync"),
+        (
+            events.sync_released_event(APP, timestamp=AT),
+            "ResourceUpdated",
+            "Normal",
+            "Unknown user released automated sync",
+        ),
         (
             events.rollback_event(APP, timestamp=AT, history_id=3, revision="abc", username="ann"),
             "OperationStarted",
@@ -157,7 +162,7 @@ def test_events_other_than_syncs_contain_the_revision(sync: dict[str, Any], word
     compared = replace(APP, status={"sync": sync}, deletion_timestamp=AT)
     written_events = [
         events.refresh_requested_event(compared, timestamp=AT, username="ann"),
-        events.released_event(compared, timestamp=AT, username="ann"),
+        events.sync_released_event(compared, timestamp=AT, username="ann"),
         events.deletion_requested_event(compared, timestamp=AT, username="ann"),
         events.deletion_completed_event(compared),
     ]

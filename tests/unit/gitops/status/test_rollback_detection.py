@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.status.rollback_detection import PREVIOUS_HEALTH_INFO, find_active_rollback, find_restored_ids
+from argosy.gitops.status.rollback_detection import (
+    PREVIOUS_HEALTH_INFO,
+    find_active_rollback,
+    find_restored_id_per_entry,
+)
 
 WORDS = "rolled back to deployment 0 by ann; main still has bbbbbbb"
 
@@ -48,8 +52,8 @@ def test_rollback_is_reported_while_git_has_another_revision(app_status: dict[st
 
 
 def test_resync_of_the_same_revision_is_not_another_rollback() -> None:
-    assert find_restored_ids(history("abaab")) == [None, None, 0, None, 1]
+    assert find_restored_id_per_entry(history("abaab")) == [None, None, 0, None, 1]
 
 
 def test_same_commit_with_another_path_is_not_a_rollback() -> None:
-    assert find_restored_ids(history("aba", source={"path": "other"})) == [None, None, None]
+    assert find_restored_id_per_entry(history("aba", source={"path": "other"})) == [None, None, None]

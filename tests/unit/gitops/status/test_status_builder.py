@@ -19,7 +19,7 @@ from argosy.gitops.status.status_builder import (
     build_status,
     build_status_patch,
     build_unreadable_patch,
-    is_outdated,
+    is_comparison_outdated,
 )
 from argosy.kube.patch import merge_patch
 from argosy.kube.resource_key import ResourceKey
@@ -160,7 +160,7 @@ def test_nulls_in_the_source_are_dropped_as_by_the_api_server() -> None:
     application = app(source=source)
     written = build_status(report(application))
     assert written["sync"]["comparedTo"]["source"]["helm"] == {"valuesObject": {"b": [{}]}}
-    assert not is_outdated(app(written, source=source))
+    assert not is_comparison_outdated(app(written, source=source))
 
 
 @pytest.mark.parametrize(
@@ -174,12 +174,12 @@ def test_nulls_in_the_source_are_dropped_as_by_the_api_server() -> None:
 )
 def test_spec_change_makes_the_status_outdated(spec: dict[str, Any]) -> None:
     written = build_status(report(app()))
-    assert not is_outdated(app(written))
-    assert is_outdated(app(written, **spec))
+    assert not is_comparison_outdated(app(written))
+    assert is_comparison_outdated(app(written, **spec))
 
 
 def test_application_that_was_never_compared_is_outdated() -> None:
-    assert is_outdated(app())
+    assert is_comparison_outdated(app())
     assert build_compared_to(app(), app().sources)["source"] == SOURCE
 
 

@@ -144,7 +144,7 @@ def test_prune_is_refused_unless_enabled_and_allowed(app: tuple[str, ...], own: 
 )
 def test_prune_confirm_and_mass_prune_require_an_approval(own: str, is_mass: bool, approved: str, asks: bool) -> None:
     sync_terms = terms(annotations={APPROVED: approved} if approved else {}, is_mass=is_mass, prune=True)
-    assert sync_terms.must_confirm(manifest(own)) is asks
+    assert sync_terms.must_confirm_prune(manifest(own)) is asks
 
 
 def test_approval_in_the_second_of_the_operation_start_is_valid() -> None:
@@ -166,8 +166,8 @@ def test_prune_propagation_policy_option_is_read(word: str, policy: str) -> None
 )
 def test_apply_out_of_sync_only_skips_unchanged_resources(differs: bool, hook: bool, live: bool, spared: bool) -> None:
     planned_task = task(manifest(), manifest() if live else None, differs=differs, hook=hook)
-    assert terms("ApplyOutOfSyncOnly=true").is_skipped(planned_task) is spared
-    assert not terms().is_skipped(planned_task)
+    assert terms("ApplyOutOfSyncOnly=true").is_skipped_as_in_sync(planned_task) is spared
+    assert not terms().is_skipped_as_in_sync(planned_task)
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_resource_applied_by_this_operation_is_not_skipped(
 ) -> None:
     live = manifest()
     live["metadata"]["managedFields"] = [{"manager": manager, "time": time, "subresource": subresource}]
-    assert terms("ApplyOutOfSyncOnly=true").is_skipped(task(manifest(), live, differs=False)) is spared
+    assert terms("ApplyOutOfSyncOnly=true").is_skipped_as_in_sync(task(manifest(), live, differs=False)) is spared
 
 
 # -- checks ----------------------------------------------------------------------------------------------------------

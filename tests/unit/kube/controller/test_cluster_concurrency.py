@@ -52,11 +52,11 @@ def test_notified_key_that_gives_up_its_turn_frees_its_slot() -> None:
     assert rooms.enter("far", "a", "b", "c", "d") == ["a"]
     rooms.leave("far", "a")
     assert rooms.told() == ["b"]
-    rooms.admission.end_turn(key("a"))  # this key has no reserved slot
+    rooms.admission.drop_reservation(key("a"))  # this key has no reserved slot
     assert rooms.told() == []
-    rooms.admission.end_turn(key("b"))  # deleted, paused, or owned by another member
+    rooms.admission.drop_reservation(key("b"))  # deleted, paused, or owned by another member
     assert rooms.told() == ["c"]
-    rooms.admission.end_turn(key("c"))
+    rooms.admission.drop_reservation(key("c"))
     assert rooms.told() == ["d"] and rooms.enter("far", "d") == ["d"]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from argosy.errors import LimitError, ManifestError
 from argosy.kube.objects import InputLimits, YamlDialect, kubernetes_yaml_parser, read_yaml, read_yaml_documents
-from argosy.kube.objects.yaml_scalars import format_go_float, format_key, normalize_timestamp, refold
+from argosy.kube.objects.yaml_scalars import format_go_float, format_key, normalize_timestamp, refold_as_kustomize
 
 KUBERNETES, KUSTOMIZE = YamlDialect.KUBERNETES, YamlDialect.KUSTOMIZE
 
@@ -249,4 +249,4 @@ def test_floats_are_printed_as_gos_shortest_g(number: float, expected: str) -> N
     ],
 )
 def test_refolding_changes_only_what_kustomize_changes(text: str, expected: str) -> None:
-    assert refold(text) == expected
+    assert refold_as_kustomize(text) == expected

@@ -57,8 +57,8 @@ def test_syntax_check_returns_the_expected_errors(
 
 
 def test_name_prefix_may_end_with_a_dash() -> None:
-    assert name_label_address_syntax.check_name_prefix(name_label_address_syntax.check_dns_label, "job-") == ()
-    assert name_label_address_syntax.check_name_prefix(name_label_address_syntax.check_dns_label, "-") == (LABEL,)
+    assert name_label_address_syntax.check_generate_name(name_label_address_syntax.check_dns_label, "job-") == ()
+    assert name_label_address_syntax.check_generate_name(name_label_address_syntax.check_dns_label, "-") == (LABEL,)
 
 
 @pytest.mark.parametrize(("number", "fine"), [(0, False), (1, True), (65535, True), (65536, False)])

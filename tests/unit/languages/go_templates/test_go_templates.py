@@ -8,7 +8,7 @@ import pytest
 
 from argosy.errors import LimitError, UserError
 from argosy.languages.go_templates import TemplateError, compile_template
-from argosy.languages.notification_functions import build_namespaces
+from argosy.languages.notification_functions import build_function_namespaces
 
 NOW = datetime(2026, 1, 1, 0, 10, tzinfo=UTC)
 APP = {
@@ -20,7 +20,12 @@ APP = {
         "conditions": [{"type": "SyncError", "message": "no"}],
     },
 }
-VALUES = {"app": APP, "serviceType": "slack", "context": {"argocdUrl": "https://argocd"}, **build_namespaces(NOW)}
+VALUES = {
+    "app": APP,
+    "serviceType": "slack",
+    "context": {"argocdUrl": "https://argocd"},
+    **build_function_namespaces(NOW),
+}
 
 MADE = [
     ("Application {{.app.metadata.name}} is {{ .app.status.sync.status }}.", "Application wine is Synced."),

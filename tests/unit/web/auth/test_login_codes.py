@@ -16,30 +16,30 @@ pytestmark = pytest.mark.anyio
 
 async def test_code_opens_an_admin_session_once(room: Room) -> None:
     code = room.codes.create_code()
-    caller = await room.who(await room.identities.login_with_code(code), "argosy-1")
+    caller = await room.who(await room.identities.login_with_one_time_code(code), "argosy-1")
     assert caller is not None
     assert (caller.name, caller.credential_kind) == ("admin", "cookie")
     with pytest.raises(BadLogin):
-        await room.identities.login_with_code(code)
+        await room.identities.login_with_one_time_code(code)
     with pytest.raises(BadLogin):
-        await room.server().login_with_code(code)
+        await room.server().login_with_one_time_code(code)
 
 
 async def test_code_expires_after_a_minute_and_future_codes_are_rejected(room: Room) -> None:
     code = room.codes.create_code()
     room.clock.leap(61)
     with pytest.raises(BadLogin):
-        await room.identities.login_with_code(code)
+        await room.identities.login_with_one_time_code(code)
     early = LoginCodes(room.folder, lambda: room.clock.now().timestamp() + 3600).create_code()
     with pytest.raises(BadLogin):
-        await room.identities.login_with_code(early)
+        await room.identities.login_with_one_time_code(early)
 
 
 async def test_code_of_a_user_who_may_not_log_in_is_rejected(room: Room) -> None:
     await room.settings(admin__enabled="false")
     for code in (room.codes.create_code(), room.codes.create_code("eve")):
         with pytest.raises(BadLogin):
-            await room.identities.login_with_code(code)
+            await room.identities.login_with_one_time_code(code)
 
 
 def test_code_of_another_folder_or_with_changed_text_is_rejected(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ async def compare_for_page(
         return ComparisonResult(fault=_error_message(app_state))
     differing_objects = list_differing_objects(app_state.comparison, reader.reconciler_settings.diff.masked_annotations)
     totals = count_changes(differing_objects)
-    differing_objects = await add_causes(reader, app, app_state, differing_objects[:MAX_OBJECTS], refs)
+    differing_objects = await add_locations_and_causes(reader, app, app_state, differing_objects[:MAX_OBJECTS], refs)
     brief = summarize_differences(differing_objects) if not refs and totals.total <= MAX_OBJECTS else ""
     hidden, other = (
         tuple(reader.list_unreadable_kinds(app, app_state)),
@@ -89,7 +89,7 @@ async def compare_for_page(
     )
 
 
-async def add_causes(
+async def add_locations_and_causes(
     reader: ApplicationReader,
     app: Application,
     app_state: AppState,
@@ -120,7 +120,7 @@ async def render_diff_page(request: RequestContext) -> WebResponse:
     return PageResponse("applications/diff.html", values)
 
 
-async def render_diff_parts(request: RequestContext) -> dict[str, str]:
+async def render_diff_head_parts(request: RequestContext) -> dict[str, str]:
     """Render only the head: the diff does not change while it is read; `data-still` marks it as outdated."""
     return await render_head_parts(request)
 

@@ -111,23 +111,23 @@ def build_changes(
 
 
 def count_changes(differing_objects: Sequence[DifferingObject]) -> ChangeCounts:
-    kinds = [_change_kind(differing_object) for differing_object in differing_objects]
+    kinds = [_classify_change(differing_object) for differing_object in differing_objects]
     fields = sum(
         len(differing_object.fields)
         for differing_object in differing_objects
-        if _change_kind(differing_object) == "update"
+        if _classify_change(differing_object) == "update"
     )
     return ChangeCounts(kinds.count("create"), kinds.count("update"), kinds.count("prune"), fields)
 
 
-def _change_kind(differing_object: DifferingObject) -> str:
+def _classify_change(differing_object: DifferingObject) -> str:
     return "prune" if not differing_object.desired else "create" if not differing_object.live else "update"
 
 
 def _build_change(
     app: Application, differing_object: DifferingObject, show: str, *, has_lines: bool
 ) -> ObjectDifference:
-    kind = _change_kind(differing_object)
+    kind = _classify_change(differing_object)
     fields = (
         tuple(_build_field(differing_object, field) for field in differing_object.fields) if kind == "update" else ()
     )

@@ -66,10 +66,10 @@ async def read_application_to_create(request: RequestContext) -> ResolvedObject:
     return ResolvedObject(manifest, get_application_rbac_name(request, read_project_name(manifest), namespace, name))
 
 
-async def created(request: RequestContext) -> JsonResponse:
+async def create_or_upsert_app(request: RequestContext) -> JsonResponse:
     manifest: Manifest = request.subject
     service, app = build_service(request), _read_manifest(manifest)
-    _check_operation(request, manifest, app)
+    _check_operation_permitted(request, manifest, app)
     existing_manifest = await service.get_manifest(app.key)
     if existing_manifest is None:
         _check_project_permits(request, app)
@@ -91,7 +91,9 @@ async def created(request: RequestContext) -> JsonResponse:
         dict(
             (
                 await _write_application(
-                    request, existing, lambda current: _overwrite(current, _merge_metadata(current, manifest))
+                    request,
+                    existing,
+                    lambda current: _replace_writable_fields(current, _merge_metadata(current, manifest)),
                 )
             ).wire
         )
@@ -115,7 +117,7 @@ def _merge_metadata(current: Mapping[str, Any], manifest: Mapping[str, Any]) -> 
     return {**manifest, "metadata": metadata}
 
 
-def _check_operation(request: RequestContext, manifest: Manifest, app: Application) -> None:
+def _check_operation_permitted(request: RequestContext, manifest: Manifest, app: Application) -> None:
     """argo: An operation in a new Application needs the permission to sync, and permitted sources from Git."""
     operation = manifest.get("operation")
     if operation is None:
@@ -144,7 +146,13 @@ async def update_application(request: RequestContext) -> JsonResponse:
     body = await request.read_json_object()
     requested = {"metadata": body.get("metadata") or {}, "spec": _read_spec(body.get("spec"))}
     return JsonResponse(
-        dict((await _write_application(request, request.subject, lambda current: _overwrite(current, requested))).wire)
+        dict(
+            (
+                await _write_application(
+                    request, request.subject, lambda current: _replace_writable_fields(current, requested)
+                )
+            ).wire
+        )
     )
 
 
@@ -163,14 +171,14 @@ async def patch_application(request: RequestContext) -> JsonResponse:
     def build_manifest(current: Mapping[str, Any]) -> Mapping[str, Any]:
         with rename_flags_to_body_fields():
             patched_manifest = apply_patch(current, text, kind)
-        return _overwrite(
+        return _replace_writable_fields(
             current, {"metadata": patched_manifest["metadata"], "spec": _read_spec(patched_manifest.get("spec"))}
         )
 
     return JsonResponse(dict((await _write_application(request, request.subject, build_manifest)).wire))
 
 
-def _overwrite(current: Mapping[str, Any], requested: Mapping[str, Any]) -> dict[str, Any]:
+def _replace_writable_fields(current: Mapping[str, Any], requested: Mapping[str, Any]) -> dict[str, Any]:
     """argo: Take only spec, labels, annotations and finalizers from the request."""
     kept = {name: value for name, value in current["metadata"].items() if name not in WRITABLE_METADATA}
     metadata_fields = {
@@ -236,7 +244,7 @@ def _read_spec(spec: Any) -> dict[str, Any]:
 # -- delete --------------------------------------------------------------------------------------------------------
 
 
-async def deleted(request: RequestContext) -> JsonResponse:
+async def delete_requested_app(request: RequestContext) -> JsonResponse:
     is_cascading, policy = request.query.get_bool("cascade", True), request.query.get_text("propagationPolicy")
     if not is_cascading and policy:
         raise UserError("cannot set propagation policy when cascading is disabled; leave one out")  # argo: its words
@@ -256,7 +264,7 @@ ROUTES = (
         "POST",
         "/api/v1/applications",
         RequiresPermission("applications", "create", read_application_to_create),
-        created,
+        create_or_upsert_app,
         "Create an Application.",
         query=(QueryParameter("upsert", "Overwrite an existing Application.", "boolean"), VALIDATE_PARAMETER),
         request_schema=schema.APPLICATION_INPUT,
@@ -303,7 +311,7 @@ ROUTES = (
         "DELETE",
         "/api/v1/applications/{name}",
         RequiresPermission("applications", "delete", resolve_application),
-        deleted,
+        delete_requested_app,
         "Delete an Application.",
         query=(
             QueryParameter("cascade", "Also delete its objects (default: true).", "boolean"),

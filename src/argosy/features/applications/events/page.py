@@ -34,7 +34,7 @@ async def list_application_events(request: RequestContext, *, is_fresh: bool = F
     if app.destination.is_in_cluster:  # Events of its objects are in the destination cluster
         objects |= {(node.key.kind, node.key.namespace, node.key.name) for node in await list_permitted_nodes(request)}
         objects |= {(row.key.kind, row.key.namespace, row.key.name) for row in await list_permitted_rows(request)}
-    event_listing = await request.events.list_namespaces({item[1] for item in objects}, is_fresh=is_fresh)
+    event_listing = await request.events.list_namespace_events({item[1] for item in objects}, is_fresh=is_fresh)
     return EventListing(
         [item for item in event_listing.events if _read_involved_object(item) in objects], event_listing.error
     )

@@ -15,15 +15,15 @@ from argosy.features.applications.page_parts.url_paths import application_path
 from argosy.gitops.application import Application
 from argosy.gitops.application_client.application_actions import request_refresh
 from argosy.gitops.application_client.sync_checks import check_sync_window
-from argosy.gitops.application_client.sync_operation_builder import SyncFlags, sync_operation
+from argosy.gitops.application_client.sync_operation_builder import SyncFlags, build_operation_from_flags
 from argosy.gitops.cluster_view.caused_by_object_message import explain_health_message
 from argosy.web.caller_application_service import build_reader, build_service
 from argosy.web.request import QueryParameters, RequestContext
 from argosy.web.requested_application_lookup import (
     build_resolved_application,
     find_application_manifest,
-    find_readable_application,
     get_application_rbac_name,
+    read_application_or_none,
 )
 from argosy.web.responses import PageResponse, RedirectResponse, WebResponse
 from argosy.web.route import FilteredList, Route
@@ -56,7 +56,7 @@ def list_selected_applications(request: RequestContext, form: QueryParameters, a
         is_allowed = request.is_allowed("applications", "get", lookup.rbac_object) and request.is_allowed(
             "applications", action, lookup.rbac_object
         )
-        if is_allowed and (app := find_readable_application(manifest)) is not None:
+        if is_allowed and (app := read_application_or_none(manifest)) is not None:
             apps.append(app)
     return apps[:MAX_APPLICATIONS]
 
@@ -100,7 +100,7 @@ def _build_page_values(
 def _find_refusal(request: RequestContext, app: Application) -> str:
     try:
         check_sync_window(build_reader(request), app)
-        sync_operation(app, SyncFlags(), "")
+        build_operation_from_flags(app, SyncFlags(), "")
     except ArgosyError as error:
         return _first_clause(error)
     return ""
@@ -168,7 +168,7 @@ async def _request_sync(request: RequestContext, app: Application, wish: SyncFla
     check_sync_window(build_reader(request), app)
     service = build_service(request)
     by = await service.find_user()
-    await service.patch_application(app, lambda current: {"operation": sync_operation(current, wish, by)})
+    await service.patch_application(app, lambda current: {"operation": build_operation_from_flags(current, wish, by)})
 
 
 LIST_PERMISSION = FilteredList("applications", "get")

@@ -60,7 +60,7 @@ async def stream_logs(request: RequestContext) -> StreamResponse:
         raise UserError(
             f"{len(selected_logs)} logs match, but at most {MAX_LOGS} are read at once; choose a Pod or a container"
         )
-    await _check_readable(reader, selected_logs, log_request)
+    await _check_single_log_readable(reader, selected_logs, log_request)
     hide_secrets = build_text_mask(request)
     return build_stream(
         request, _stream_frames(reader, selected_logs, log_request, hide_secrets, events=accepts_events(request))
@@ -96,7 +96,7 @@ def _list_containers(pod: Manifest, container: str) -> list[str]:
     return [item for item in names if item == container]
 
 
-async def _check_readable(
+async def _check_single_log_readable(
     reader: ApplicationReader, selected_logs: list[ContainerLog], log_request: LogRequest
 ) -> None:
     """Raise the error of a single unreadable log before the response starts."""

@@ -57,17 +57,17 @@ read_non_negative_integer.__name__ = "whole number"
 
 
 def run_logs(args: argparse.Namespace) -> int:
-    excerpt = _read_excerpt(args)
+    excerpt = _read_log_options(args)
 
     async def work(service: ApplicationService) -> int:
         import asyncio
 
         from argosy.gitops.application_client.app_state_reader import open_reader
-        from argosy.gitops.application_client.resource_actions_and_logs import list_container_logs
+        from argosy.gitops.application_client.resource_actions_and_logs import list_log_containers
 
         app = await service.load_application(args.name)
         async with open_reader(service, app=app) as reader:
-            logs = await list_container_logs(reader, app, read_object_selector(args), args.container)
+            logs = await list_log_containers(reader, app, read_object_selector(args), args.container)
             has_prefix = len(logs) > 1 and not is_compat(args)
             coroutines = [_print_log(reader, log, excerpt, args, has_prefix=has_prefix) for log in logs]
             if args.follow:
@@ -79,7 +79,7 @@ def run_logs(args: argparse.Namespace) -> int:
     return run_with_service(args, work)
 
 
-def _read_excerpt(args: argparse.Namespace) -> LogOptions:
+def _read_log_options(args: argparse.Namespace) -> LogOptions:
     from argosy.gitops.application.sync_policy import parse_duration
     from argosy.gitops.application_client.resource_actions_and_logs import LogOptions
 

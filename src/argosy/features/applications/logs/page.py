@@ -31,7 +31,7 @@ from argosy.gitops.application_client.resource_actions_and_logs import (
     ContainerLog,
     LogOptions,
     ObjectSelector,
-    list_container_logs,
+    list_log_containers,
     read_log_lines,
 )
 from argosy.kube.resource_key import ResourceKey
@@ -76,7 +76,7 @@ class LogPageRequest:
     def excerpt(self) -> LogOptions:
         return LogOptions(tail=self.tail, since_seconds=self.since or None, previous=self.previous)
 
-    def filter_line(self, line: str) -> str | None:
+    def mask_and_filter_line(self, line: str) -> str | None:
         """Mask a line; return None if it does not match. A search in unmasked lines could guess a secret."""
         text = self.hide_secrets(line.rstrip("\n"))[:MAX_LINE_LENGTH]
         return text if self.q.lower() in text.lower() else None
@@ -98,12 +98,12 @@ def read_log_request(request: RequestContext) -> LogPageRequest:
     )
 
 
-async def find_logs(
+async def list_and_select_logs(
     reader: ApplicationReader, request: RequestContext, log_request: LogPageRequest
 ) -> tuple[list[ContainerLog], list[ContainerLog]]:
     """Return all logs of the Application, and the selected ones."""
     try:
-        all_logs = await list_container_logs(reader, get_application(request), log_request.choice, "")
+        all_logs = await list_log_containers(reader, get_application(request), log_request.choice, "")
     except UserError:
         return [], []
     owned = {node.key for node in await list_permitted_nodes(request)}
@@ -126,7 +126,7 @@ async def read_logs(reader: ApplicationReader, logs: Sequence[ContainerLog], log
         try:
             async with asyncio.timeout(READ_TIMEOUT_SECONDS):
                 async for line in read_log_lines(reader, log, log_request.excerpt):
-                    if (text := log_request.filter_line(line)) is not None:
+                    if (text := log_request.mask_and_filter_line(line)) is not None:
                         log_lines.append(LogLine(text, *log_labels[log]))
         except TimeoutError:
             return (
@@ -152,7 +152,7 @@ async def read_logs(reader: ApplicationReader, logs: Sequence[ContainerLog], log
 
 async def render_logs_page(request: RequestContext) -> WebResponse:
     reader, log_request = build_reader(request), read_log_request(request)
-    all_logs, selected = await find_logs(reader, request, log_request)
+    all_logs, selected = await list_and_select_logs(reader, request, log_request)
     log_page = await read_logs(reader, selected, log_request)
     is_following = request.query.get_text("follow") in ("1", "true", "on")
     values = await build_page_values(
@@ -181,7 +181,7 @@ def _build_url(request: RequestContext, tab: str) -> str:
 async def download_logs(request: RequestContext) -> WebResponse:
     """Return the selected logs as a file."""
     reader, log_request = build_reader(request), read_log_request(request)
-    _, selected = await find_logs(reader, request, log_request)
+    _, selected = await list_and_select_logs(reader, request, log_request)
     log_lines = (await read_logs(reader, selected, log_request)).lines
     text = "".join(f"{log_line.whole + ': ' if log_line.whole else ''}{log_line.text}\n" for log_line in log_lines)
     name = "".join(
@@ -192,7 +192,7 @@ async def download_logs(request: RequestContext) -> WebResponse:
 
 async def stream_logs(request: RequestContext) -> WebResponse:
     reader, log_request = build_reader(request), read_log_request(request)
-    _, selected = await find_logs(reader, request, log_request)
+    _, selected = await list_and_select_logs(reader, request, log_request)
     return StreamResponse(chunks=_follow_logs(reader, selected, log_request), media_type="text/event-stream")
 
 
@@ -205,7 +205,7 @@ async def _follow_logs(
     async def follow_log(log: ContainerLog) -> AsyncGenerator[LogLine, None]:
         try:
             async for line in read_log_lines(reader, log, LogOptions(follow=True, tail=0)):
-                if (text := log_request.filter_line(line)) is not None:
+                if (text := log_request.mask_and_filter_line(line)) is not None:
                     yield LogLine(text, *log_labels[log])
         except ArgosyError as error:
             yield LogLine(f"the log ended: {error}", *log_labels[log])

@@ -6,7 +6,7 @@ In: forms. Out: a redirect. Never: acts on an object outside the Application or 
 from __future__ import annotations
 
 from argosy.errors import UserError
-from argosy.features.applications.objects.page import find_object, may_act, may_delete, read_request_key
+from argosy.features.applications.objects.page import find_object, may_delete, may_run_action, read_request_key
 from argosy.features.applications.page_parts.shared_page_values import (
     build_page_values,
     get_application,
@@ -28,7 +28,7 @@ OBJECT_PATH = "/apps/{ns}/{name}/r/{group}/{kind}/{rns}/{rname}"
 async def run_object_action(request: RequestContext) -> WebResponse:
     app, key, form = get_application(request), read_request_key(request), await request.read_form()
     name = form.get_text("action")
-    if not name or not may_act(request, key, name):
+    if not name or not may_run_action(request, key, name):
         raise NotFoundOrForbidden
     _, live, _ = await find_object(request)
     if live is None:

@@ -13,8 +13,8 @@ import orjson
 
 from argosy.errors import UserError
 from argosy.features.applications.application_lookup_by_request_body import (
+    build_object_action_resolver,
     find_application_in_body,
-    find_with_object_action,
 )
 from argosy.features.applications.read.api import APPLICATION_PARAMETERS
 from argosy.features.applications.read.manifests_tree_api import read_object_selector
@@ -104,7 +104,7 @@ def _action_to_wire(action: ResourceAction) -> dict[str, Any]:
     return {"name": action.name, **optional_fields, **omit_empty(params=params)}
 
 
-async def find_for_action(request: RequestContext) -> ResolvedObject | None:
+async def resolve_app_for_action(request: RequestContext) -> ResolvedObject | None:
     """argo: RBAC action `action/<group>/<kind>/<action>`. The body is the name of the action, as a string."""
     name = await request.read_json()
     if not isinstance(name, str) or not name:
@@ -114,7 +114,7 @@ async def find_for_action(request: RequestContext) -> ResolvedObject | None:
     return _with_action(lookup, ObjectSelector(query.get_text("group"), query.get_text("kind")), name)
 
 
-async def find_for_action_v2(request: RequestContext) -> ResolvedObject | None:
+async def resolve_app_for_action_v2(request: RequestContext) -> ResolvedObject | None:
     body = BodyReader(await request.read_json_object())
     lookup = await find_application_in_body(request)
     return _with_action(lookup, ObjectSelector(body.get_text("group"), body.get_text("kind")), body.get_text("action"))
@@ -170,7 +170,7 @@ ROUTES = (
     Route(
         "POST",
         RESOURCE_PATH,
-        RequiresPermission("applications", "update", find_with_object_action("update")),
+        RequiresPermission("applications", "update", build_object_action_resolver("update")),
         patch_resource,
         "Patch an object. Its action is `update/GROUP/KIND/NAMESPACE/NAME`.",
         query=(*OBJECT_PARAMETERS, QueryParameter("patchType", f"Such as {MERGE_PATCH} (default).")),
@@ -182,7 +182,7 @@ ROUTES = (
     Route(
         "DELETE",
         RESOURCE_PATH,
-        RequiresPermission("applications", "delete", find_with_object_action("delete")),
+        RequiresPermission("applications", "delete", build_object_action_resolver("delete")),
         delete_resource,
         "Delete an object. Its action is `delete/GROUP/KIND/NAMESPACE/NAME`.",
         query=(
@@ -208,7 +208,7 @@ ROUTES = (
     Route(
         "POST",
         f"{RESOURCE_PATH}/actions",
-        RequiresPermission("applications", "action", find_for_action),
+        RequiresPermission("applications", "action", resolve_app_for_action),
         run_resource_action,
         "Run an action on an object. Its action is `action/GROUP/KIND/NAME`.",
         query=OBJECT_PARAMETERS,
@@ -220,7 +220,7 @@ ROUTES = (
     Route(
         "POST",
         f"{RESOURCE_PATH}/actions/v2",
-        RequiresPermission("applications", "action", find_for_action_v2),
+        RequiresPermission("applications", "action", resolve_app_for_action_v2),
         run_resource_action_v2,
         "Run an action on an object, with parameters.",
         query=APPLICATION_PARAMETERS,

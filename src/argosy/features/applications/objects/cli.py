@@ -79,10 +79,10 @@ def _read_object_selector(args: argparse.Namespace) -> ObjectSelector:
 def run_get_resource(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
         from argosy.gitops.application_client.app_state_reader import open_reader
-        from argosy.gitops.application_client.object_operations import check_project, read_objects
+        from argosy.gitops.application_client.object_operations import check_app_in_project, read_objects
 
         app = await service.load_application(args.name)
-        check_project(app, args.project)
+        check_app_in_project(app, args.project)
         async with open_reader(service, app=app) as reader:
             manifests = await read_objects(reader, app, _read_object_selector(args))
         _print_objects(args, [_select_fields(manifest, args) for manifest in manifests])
@@ -130,13 +130,13 @@ def run_patch_resource(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
         from argosy.gitops.application_client.app_state_reader import open_reader
         from argosy.gitops.application_client.object_operations import (
-            check_project,
+            check_app_in_project,
             patch_object,
             select_objects_to_change,
         )
 
         app = await service.load_application(args.name)
-        check_project(app, args.project)
+        check_app_in_project(app, args.project)
         async with open_reader(service, app=app) as reader:
             for manifest in await select_objects_to_change(reader, app, _read_object_selector(args), on_all=args.all):
                 await patch_object(reader, app, manifest, args.patch, args.patch_type)
@@ -150,13 +150,13 @@ def run_delete_resource(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
         from argosy.gitops.application_client.app_state_reader import open_reader
         from argosy.gitops.application_client.object_operations import (
-            check_project,
+            check_app_in_project,
             delete_object,
             select_objects_to_change,
         )
 
         app = await service.load_application(args.name)
-        check_project(app, args.project)
+        check_app_in_project(app, args.project)
         async with open_reader(service, app=app) as reader:
             for manifest in await select_objects_to_change(reader, app, _read_object_selector(args), on_all=args.all):
                 name = manifest["metadata"]["name"]

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from argosy.errors import ArgosyError
-from argosy.features.applications.diff.page import add_causes
+from argosy.features.applications.diff.page import add_locations_and_causes
 from argosy.features.applications.diff.page_values import ObjectDifference, build_changes
 from argosy.features.applications.events.page import list_application_events
-from argosy.features.applications.logs.page import LogPageRequest, find_logs, read_logs
+from argosy.features.applications.logs.page import LogPageRequest, list_and_select_logs, read_logs
 from argosy.features.applications.objects.field_owners import list_field_owners
 from argosy.features.applications.page_parts.appproject_permitted_objects import list_permitted_nodes
 from argosy.features.applications.page_parts.last_applied_and_managed_fields import (
@@ -22,7 +22,11 @@ from argosy.features.applications.page_parts.last_applied_and_managed_fields imp
 from argosy.features.applications.page_parts.shared_page_values import build_page_values, get_application
 from argosy.features.applications.page_parts.timeline import list_timeline_events
 from argosy.features.applications.page_parts.url_paths import read_path_key, resource_path
-from argosy.features.applications.tree.page_values import TreeObject, build_tree_objects, list_rows_with_failures
+from argosy.features.applications.tree.page_values import (
+    TreeObject,
+    build_tree_objects,
+    list_rows_without_success_messages,
+)
 from argosy.gitops.application.step_results import Pair
 from argosy.gitops.application_client.diff_presentation import list_differing_objects
 from argosy.gitops.application_client.object_health_sentence import summarize_health_reason
@@ -58,7 +62,7 @@ async def find_object(request: RequestContext) -> tuple[TreeObject, Manifest | N
     """Return the object, its live manifest and all nodes; raise Refused if it is not part of the Application."""
     app, reader, key = get_application(request), build_reader(request), read_request_key(request)
     nodes = await list_permitted_nodes(request)
-    rows = list_rows_with_failures(app)
+    rows = list_rows_without_success_messages(app)
     live = await _find_live(request, key, is_managed=key in {row.key for row in rows})
     reasons = {
         node.key: summarize_health_reason(reader.cache.get(node.key) or {}, node.health.message)
@@ -115,7 +119,7 @@ def may_delete(request: RequestContext, key: ResourceKey) -> bool:
     return request.is_allowed("applications", f"delete/{'/'.join(key)}", request.rbac_object)
 
 
-def may_act(request: RequestContext, key: ResourceKey, name: str) -> bool:
+def may_run_action(request: RequestContext, key: ResourceKey, name: str) -> bool:
     return request.is_allowed("applications", f"action/{key.group}/{key.kind}/{name}", request.rbac_object)
 
 
@@ -130,7 +134,7 @@ async def _list_actions(request: RequestContext, live: Manifest | None) -> list[
     return [
         {"name": action.name, "word": action.display_name or action.name, "is_disabled": action.disabled}
         for action in discovered
-        if not action.parameters and may_act(request, key, action.name)
+        if not action.parameters and may_run_action(request, key, action.name)
     ]
 
 
@@ -152,7 +156,7 @@ async def _build_content(
     if tab == "logs":
         hide_secrets = build_text_mask(request)
         reader, wish = build_reader(request), LogPageRequest(hide_secrets, tail=500, choice=ObjectSelector(*key))
-        _, selected_logs = await find_logs(reader, request, wish)
+        _, selected_logs = await list_and_select_logs(reader, request, wish)
         log_text = await read_logs(reader, selected_logs, wish)
         return {"log": log_text.lines, "faults": log_text.notes}
     if tab == "health":
@@ -195,7 +199,7 @@ async def _build_comparison(request: RequestContext, tab: str, key: ResourceKey)
         if item.key == key
     ]
     object_changes: tuple[ObjectDifference, ...] = build_changes(
-        app, await add_causes(reader, app, app_state, differing_objects), has_lines=True
+        app, await add_locations_and_causes(reader, app, app_state, differing_objects), has_lines=True
     )
     return {"changes": object_changes, "fault": ""}
 
@@ -256,7 +260,7 @@ def _build_summary(
     }
 
 
-async def render_resource_parts(request: RequestContext) -> dict[str, str]:
+async def render_resource_status_parts(request: RequestContext) -> dict[str, str]:
     """Render only the status: the content does not change while it is read."""
     leaf, live, _ = await find_object(request)
     return {

@@ -46,7 +46,7 @@ async def fetch_commits(
         ):
             missing.append((url, revision))
     if missing:
-        tasks = {revision: _share_fetch(reader, app, url, revision) for url, revision in missing}
+        tasks = {revision: _fetch_commit_once(reader, app, url, revision) for url, revision in missing}
         # Slower ones are cached for the next request.
         done, _ = await asyncio.wait(tasks.values(), timeout=timeout_seconds)
         for revision, task in tasks.items():
@@ -55,7 +55,7 @@ async def fetch_commits(
     return summaries
 
 
-def _share_fetch(
+def _fetch_commit_once(
     reader: ApplicationReader, app: Application, url: str, revision: str
 ) -> asyncio.Task[CommitSummary | None]:
     """Fetch a commit once, even if several pages request it at the same time."""

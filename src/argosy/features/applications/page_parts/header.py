@@ -140,7 +140,7 @@ def build_header(
         destination=f"{'this cluster' if target.is_in_cluster else target.name or target.server} / "
         f"{target.namespace or '–'}",
         is_busy=status_summary.is_busy(app),
-        asks=status_summary.read_deletion_start(app)
+        asks=status_summary.read_deletion_or_operation_start(app)
         if CONFIRMATION_PHRASE in status_summary.describe_problem(app)
         else "",
         is_deleted=bool(app.deletion_timestamp),

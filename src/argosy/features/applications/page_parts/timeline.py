@@ -12,7 +12,7 @@ from datetime import datetime
 from argosy.features.applications.page_parts.url_paths import resource_path
 from argosy.gitops.application import Application
 from argosy.gitops.status.history import DeploymentRecord, read_deployments
-from argosy.gitops.status.rollback_detection import find_restored_ids
+from argosy.gitops.status.rollback_detection import find_restored_id_per_entry
 from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey, split_api_version
@@ -51,7 +51,7 @@ class TimelineEvent:
 def list_deployment_rows(app: Application, commits: CommitsByRevision | None = None) -> tuple[DeploymentRow, ...]:
     past_deployments = read_deployments(app.status)
     last = past_deployments[-1] if past_deployments else None
-    rollback_targets = find_restored_ids(as_mappings(app.status.get("history")))
+    rollback_targets = find_restored_id_per_entry(as_mappings(app.status.get("history")))
     return tuple(
         _build_deployment_row(deployment, last, commits or {}, rollback_target)
         for deployment, rollback_target in reversed([*zip(past_deployments, rollback_targets, strict=True)])
@@ -89,7 +89,7 @@ def _seconds_between(started: str, ended: str) -> float | None:
 def list_timeline_events(app: Application, events: Sequence[Manifest], show: str = "all") -> tuple[TimelineEvent, ...]:
     """List Events and syncs, newest first. Syncs come from the history, as clusters delete Events."""
     timeline_events = [build_timeline_event(app, item) for item in events]
-    rollback_targets = find_restored_ids(as_mappings(app.status.get("history")))
+    rollback_targets = find_restored_id_per_entry(as_mappings(app.status.get("history")))
     timeline_events += [
         _build_sync_event(*item) for item in zip(read_deployments(app.status), rollback_targets, strict=True)
     ]

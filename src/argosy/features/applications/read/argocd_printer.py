@@ -46,7 +46,9 @@ async def print_get(service: ApplicationService, app: Application, args: argpars
     _print(lines)
 
 
-async def print_ending(service: ApplicationService, app: Application, output: str, *, shows_operation: bool) -> None:
+async def print_after_sync_or_wait(
+    service: ApplicationService, app: Application, output: str, *, shows_operation: bool
+) -> None:
     """argo: The output at the end of a sync or wait, without sync windows and conditions."""
     async with open_reader(service) as reader:
         lines = ["", *argocd_text_output.render_summary(app, SYNC_ALLOWED, url=get_page_url(reader, app)), ""]

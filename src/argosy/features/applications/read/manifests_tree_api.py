@@ -195,7 +195,7 @@ async def refuse_chart_details(request: RequestContext) -> JsonResponse:
     raise UserError(f"metadata of chart {source.chart} is not supported; see it in the chart repository")
 
 
-async def refuse_files(request: RequestContext) -> JsonResponse:
+async def refuse_uploaded_files(request: RequestContext) -> JsonResponse:
     advice = "manifests are rendered only from Git; push a branch and request it with ?revision=, or: argosy render DIR"
     raise UserError(f"rendering uploaded files is not supported; {advice}")
 
@@ -299,7 +299,7 @@ ROUTES = (
         "POST",
         "/api/v1/applications/manifestsWithFiles",
         SignedIn(),
-        refuse_files,
+        refuse_uploaded_files,
         "Refused: uploaded files are not rendered.",
         request_schema=schema.OBJECT_SCHEMA,
         response_schema=schema.NOTHING,

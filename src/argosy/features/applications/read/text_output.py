@@ -91,7 +91,7 @@ def render_list(
     WHY is truncated to the width of a terminal, so that each Application has one row, else to MAX_WHY_LENGTH
     characters; `render_wide_list` does not truncate it.
     """
-    if engines is not None and not any(engines.list_watching(app.namespace) for app in apps):
+    if engines is not None and not any(engines.list_watching_controllers(app.namespace) for app in apps):
         engines = None
     names = LIST_COLUMNS if engines is None else (*LIST_COLUMNS, DELIVERED_COLUMN)
     rows = []

@@ -134,5 +134,5 @@ def manifests_to_json(manifests: Sequence[Manifest], masks: Collection[str]) -> 
     return [manifest_to_json(manifest) for manifest in mask_secrets(manifests, masks) if manifest is not None]
 
 
-def get_api_version(manifest: Manifest) -> str:
+def get_version_without_group(manifest: Manifest) -> str:
     return split_api_version(manifest["apiVersion"])[1]

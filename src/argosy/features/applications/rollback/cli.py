@@ -61,7 +61,7 @@ def run_rollback(args: argparse.Namespace) -> int:
             message = f"deployment {entry.id} is already deployed"
             print_message(f"{app.name}: {message}; choose an older one: argosy app history {app.name}")
         reason = (args.reason or f"rolled back to {entry.id}") if args.hold or args.reason else None
-        _print_target(app, entry, args)
+        _print_rollback_revisions(app, entry, args)
         if not is_compat(args) and not args.yes and is_interactive():
             await _print_plan(service, app, entry, prunes=args.prune)
             needs_hold = would_auto_sync(app) and reason is None
@@ -92,7 +92,7 @@ def _confirm_rollback(app: Application, question: str) -> int:
     return code
 
 
-def _print_target(app: Application, entry: DeploymentRecord, args: argparse.Namespace) -> None:
+def _print_rollback_revisions(app: Application, entry: DeploymentRecord, args: argparse.Namespace) -> None:
     from argosy.gitops.application_client import status_summary
 
     if not is_compat(args):

@@ -81,7 +81,7 @@ async def _load_tree(request: RequestContext, part: TreeScope) -> dict[str, Any]
     except (NotFoundOrForbidden, ObjectNotFound, authorization.NotAuthenticated):
         return None
     tree_wire = await _build_tree(authorized)
-    part.update(authorized, tree_wire)
+    part.set_tree_objects(authorized, tree_wire)
     return tree_wire
 
 
@@ -92,7 +92,7 @@ class TreeScope:
         self._objects: set[tuple[str, str, str]] | None = None  # unknown: every change may affect the tree
         self._uids: set[str] = set()
 
-    def update(self, request: RequestContext, tree: dict[str, Any]) -> None:
+    def set_tree_objects(self, request: RequestContext, tree: dict[str, Any]) -> None:
         nodes = [*tree["nodes"], *tree["orphanedNodes"]]
         keys = [request.subject.key, *(row.key for row in list_rows(request.subject))]
         self._objects = {(node["kind"], node.get("namespace", ""), node["name"]) for node in nodes}

@@ -81,7 +81,7 @@ async def start_rollback(request: RequestContext) -> JsonResponse:
     return JsonResponse(dict(updated.wire))
 
 
-async def terminated(request: RequestContext) -> JsonResponse:
+async def terminate_app_operation(request: RequestContext) -> JsonResponse:
     updated = await terminate_operation(build_service(request), request.subject)
     await wait_until_visible(request, updated.wire)
     return JsonResponse({})
@@ -117,7 +117,7 @@ ROUTES = (
         "DELETE",
         "/api/v1/applications/{name}/operation",
         RequiresPermission("applications", "sync", resolve_application),
-        terminated,
+        terminate_app_operation,
         "Terminate the running operation.",
         query=APPLICATION_PARAMETERS,
         response_schema=schema.NOTHING,

@@ -148,14 +148,14 @@ async def _confirm_preview(service: ApplicationService, apps: list[Application],
 
 
 async def _sync_application(service: ApplicationService, app: Application, args: argparse.Namespace) -> int:
-    from argosy.gitops.application_client.sync_operation_builder import sync_operation
+    from argosy.gitops.application_client.sync_operation_builder import build_operation_from_flags
 
     wish, user = _build_sync_wish(args, app), await service.find_user()
     if wish.revision or wish.revisions:
         await _check_revisions(service, app, wish)
     labelled_keys = await _list_keys_with_any_label(service, app, args.label) if args.label else ()
     updated = await service.patch_application(
-        app, lambda now: {"operation": sync_operation(now, wish, user, labelled_keys)}
+        app, lambda now: {"operation": build_operation_from_flags(now, wish, user, labelled_keys)}
     )
     if args.is_async:
         print_message(f"{app.name}: sync requested; wait for it: argosy app wait {app.name} --operation")

@@ -12,7 +12,7 @@ from typing import Any, Final
 from argosy.errors import UserError
 from argosy.gitops.application import Application
 from argosy.gitops.application_client.status_summary import list_rows
-from argosy.gitops.application_client.sync_operation_builder import SyncFlags, assign_refs, sync_operation
+from argosy.gitops.application_client.sync_operation_builder import SyncFlags, assign_refs, build_operation_from_flags
 from argosy.gitops.status.status_json_conversions import omit_empty
 from argosy.kube.resource_key import ResourceKey
 from argosy.web.api.body_fields import BodyReader, rename_flags_to_body_fields
@@ -40,7 +40,7 @@ def build_sync_operation(app: Application, body: BodyReader, user: str) -> dict[
         force=_is_forced(body),
         strategy=_read_strategy(body),
     )
-    operation = sync_operation(app, wish, user, list_selected_keys(app, body))
+    operation = build_operation_from_flags(app, wish, user, list_selected_keys(app, body))
     if (options := body.get_body("syncOptions")) is not None:
         operation["sync"]["syncOptions"] = options.get_texts("items")  # argo: replace those of the Application
     infos = [{"name": info.get_text("name"), "value": info.get_text("value")} for info in body.get_bodies("infos")]

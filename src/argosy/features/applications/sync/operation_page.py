@@ -23,7 +23,7 @@ from argosy.gitops.application_client.object_health_sentence import summarize_he
 from argosy.gitops.application_client.resource_actions_and_logs import (
     LogOptions,
     ObjectSelector,
-    list_container_logs,
+    list_log_containers,
     read_log_lines,
 )
 from argosy.gitops.status.status_json_conversions import as_mapping
@@ -56,7 +56,7 @@ async def find_blocker_details(request: RequestContext, blocker: BlockingTask | 
     reader, key = build_reader(request), blocker.task.key
     manifest = reader.cache.get(key)
     if manifest is None:
-        return BlockerDetails(event=await _find_last_event(request, {key}))
+        return BlockerDetails(event=await _find_last_warning_or_event(request, {key}))
     assessment = (await reader.reconciler_settings.assess_all([manifest]))[0]
     child_keys = {
         node.key for node in await list_permitted_nodes(request) if any(parent.key == key for parent in node.parents)
@@ -65,19 +65,19 @@ async def find_blocker_details(request: RequestContext, blocker: BlockingTask | 
     pod, line = (
         await _find_last_log_line(request, key) if request.is_allowed("logs", "get", request.rbac_object) else ("", "")
     )
-    event = await _find_last_event(request, {key, *child_keys})
+    event = await _find_last_warning_or_event(request, {key, *child_keys})
     return BlockerDetails(
         health, summarize_health_reason(manifest, assessment.message) if assessment else "", event, line, pod
     )
 
 
-async def _find_last_event(request: RequestContext, keys: set[ResourceKey]) -> TimelineEvent | None:
+async def _find_last_warning_or_event(request: RequestContext, keys: set[ResourceKey]) -> TimelineEvent | None:
     """Return the latest Warning, else the latest Event."""
     if not get_application(request).destination.is_in_cluster:
         return None  # Events of its objects are in the destination cluster
     kinds_and_names = {(key.kind, key.name) for key in keys}
     timeline_events = []
-    for event in (await request.events.list_namespaces({key.namespace for key in keys})).events:
+    for event in (await request.events.list_namespace_events({key.namespace for key in keys})).events:
         involved_object = as_mapping(event.get("involvedObject"))
         if (involved_object.get("kind"), involved_object.get("name")) in kinds_and_names:
             timeline_events.append(build_timeline_event(get_application(request), event))
@@ -90,7 +90,7 @@ async def _find_last_log_line(request: RequestContext, key: ResourceKey) -> tupl
     reader = build_reader(request)
     try:
         async with asyncio.timeout(LOG_TIMEOUT_SECONDS):
-            for log in await list_container_logs(reader, get_application(request), ObjectSelector(*key), ""):
+            for log in await list_log_containers(reader, get_application(request), ObjectSelector(*key), ""):
                 async for line in read_log_lines(reader, log, LogOptions(tail=1)):
                     if line.strip():
                         return f"{log.pod.name}/{log.container}", line.strip()[:MAX_LOG_LINE_LENGTH]

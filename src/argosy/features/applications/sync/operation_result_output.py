@@ -99,9 +99,9 @@ async def print_final_state(
     if output in ("json", "yaml"):
         print_document(dict(app.wire), output)
     elif is_compat(args):
-        from argosy.features.applications.read.argocd_printer import print_ending
+        from argosy.features.applications.read.argocd_printer import print_after_sync_or_wait
 
-        await print_ending(service, app, output, shows_operation=shows_operation)
+        await print_after_sync_or_wait(service, app, output, shows_operation=shows_operation)
     elif output.startswith("tree"):
         await print_tree(service, app)
     elif output == "wide":

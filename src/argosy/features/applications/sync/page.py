@@ -20,7 +20,7 @@ from argosy.features.applications.sync.panel import (
     read_sync_form,
 )
 from argosy.gitops.application_client.sync_checks import check_refs_exist, check_sync_window, needs_override_permission
-from argosy.gitops.application_client.sync_operation_builder import sync_operation
+from argosy.gitops.application_client.sync_operation_builder import build_operation_from_flags
 from argosy.web.caller_application_service import build_reader, build_service
 from argosy.web.request import RequestContext
 from argosy.web.requested_application_lookup import resolve_application
@@ -60,7 +60,7 @@ async def start_sync(request: RequestContext) -> WebResponse:
     check_sync_window(reader, app)
     await check_refs_exist(reader, app, refs)
     user = await service.find_user()
-    await service.patch_application(app, lambda current: {"operation": sync_operation(current, wish, user)})
+    await service.patch_application(app, lambda current: {"operation": build_operation_from_flags(current, wish, user)})
     return redirect_to_application(request, "dry-run" if wish.dry_run else "synced", "operation")
 
 

@@ -22,7 +22,7 @@ from argosy.features.applications.tree.page_values import (
     TreeObject,
     build_tree,
     build_tree_objects,
-    list_rows_with_failures,
+    list_rows_without_success_messages,
 )
 from argosy.gitops.application import Application
 from argosy.gitops.application_client.app_state_reader import list_health_words
@@ -46,7 +46,7 @@ async def load_tree(request: RequestContext) -> tuple[dict[ResourceKey, TreeObje
     reasons = {
         key: summarize_health_reason(reader.cache.get(key) or {}, assessment.message) for key, assessment in assessed
     }
-    rows = list_rows_with_failures(app, list_health_words(dict(assessed)))
+    rows = list_rows_without_success_messages(app, list_health_words(dict(assessed)))
     orphans = await _list_orphans(request, app) if query.get_text("orphans") and shows_orphans(request) else []
     all_leaves = build_tree_objects(nodes, rows, reasons, (app.namespace, app.name), orphans)
     tree = build_tree(

@@ -134,7 +134,7 @@ class GroupWindow:
         )
 
 
-def list_rows_with_failures(
+def list_rows_without_success_messages(
     app: Application, health: Mapping[ResourceKey, str] | None = None
 ) -> list[ManagedObjectRow]:
     """argo: A message is from apply, so it is kept only for failures, hooks and objects to prune."""

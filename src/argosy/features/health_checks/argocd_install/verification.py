@@ -233,7 +233,7 @@ def render_verification(verification: HealthVerification) -> Iterator[StepOutput
     yield "\nStep 3: Checking ArgoCD application health status...\n"
     yield build_status_table(verification.applications) if verification.applications else "  No applications found"
     yield "\nStep 4: Checking InferenceService status..."
-    yield from _render_services(verification)
+    yield from _render_inference_services(verification)
     yield ""
     yield from build_banner("Verification Complete")
 
@@ -312,7 +312,7 @@ def _render_script_errors(verification: HealthVerification) -> Iterator[str]:
         )
 
 
-def _render_services(verification: HealthVerification) -> Iterator[StepOutput]:
+def _render_inference_services(verification: HealthVerification) -> Iterator[StepOutput]:
     for namespace, services in (verification.services or {}).items():
         yield f"\nNamespace: {namespace}"
         if services:

@@ -19,7 +19,7 @@ from argosy.features.notebooks.files.junit import render_junit
 from argosy.features.notebooks.files.notebook_file import dump_notebook, load_notebook, write_atomically
 from argosy.features.notebooks.files.per_cell_run_summary import NotebookRunSummary, summarize
 from argosy.features.notebooks.files.run_records import RunFiles
-from argosy.features.notebooks.files.runner_process import RunnerEvent, run_in_process
+from argosy.features.notebooks.files.runner_process import RunnerEvent, run_in_subprocess
 from argosy.features.notebooks.runner.failure_category_names import INTERRUPTED
 from argosy.features.notebooks.runner.run_request import ComparisonConfig, RunRequest, RunRequestError, ValidationConfig
 
@@ -89,7 +89,7 @@ def _run_request(
     except RunRequestError as error:
         raise UserError(str(error)) from None
     results: Mapping[str, Any] | None = None
-    for event in run_in_process(runner_request.to_json()):
+    for event in run_in_subprocess(runner_request.to_json()):
         if event["event"] == "results":
             results = event["results"]
         else:

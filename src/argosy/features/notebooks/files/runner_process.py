@@ -30,7 +30,7 @@ _MAX_STDERR_BYTES: Final = 2000
 RunnerEvent = dict[str, Any]
 
 
-def run_in_process(request_json: str) -> Generator[RunnerEvent]:
+def run_in_subprocess(request_json: str) -> Generator[RunnerEvent]:
     """`request_json` is the run request as JSON. Raises UserError if it is invalid.
 
     Ctrl-C ends the run, not this process: the runner still reports its results. Raises KeyboardInterrupt if there are
@@ -86,11 +86,12 @@ def _build_unfinished_error(exit_code: int, stderr_text: str) -> UserError | Tra
 def _exit_on_signals() -> Iterator[None]:
     """Turn SIGTERM and SIGHUP into SystemExit, so that nothing is left behind."""
 
-    def leave(number: int, frame: object) -> None:
+    def raise_system_exit(number: int, frame: object) -> None:
         raise SystemExit(128 + number)
 
     old_handlers = {
-        signal_number: signal.signal(signal_number, leave) for signal_number in (signal.SIGTERM, signal.SIGHUP)
+        signal_number: signal.signal(signal_number, raise_system_exit)
+        for signal_number in (signal.SIGTERM, signal.SIGHUP)
     }
     try:
         yield
@@ -111,7 +112,7 @@ def _handle_interrupts(process: subprocess.Popen[str]) -> Iterator[_Interruption
     timer = threading.Timer(STOP_TIMEOUT_SECONDS, signal.pthread_kill, (threading.get_ident(), signal.SIGINT))
     timer.daemon = True
 
-    def ask(number: int, frame: object) -> None:
+    def interrupt_runner(number: int, frame: object) -> None:
         if interruption.is_requested:
             raise KeyboardInterrupt
         interruption.is_requested = True
@@ -120,7 +121,7 @@ def _handle_interrupts(process: subprocess.Popen[str]) -> Iterator[_Interruption
 
     old_handler = signal.getsignal(signal.SIGINT)
     if old_handler is not signal.SIG_IGN:  # nohup: it cannot be interrupted
-        signal.signal(signal.SIGINT, ask)
+        signal.signal(signal.SIGINT, interrupt_runner)
     try:
         yield interruption
     finally:

@@ -34,7 +34,7 @@ def build_manifests(job: NotebookJob, run_id: str) -> list[Manifest]:
     repository_dockerfile = build.dockerfile or ("Dockerfile" if build.prefers_dockerfile else "")
     tasks = [
         _build_clone_task(job),
-        *([] if repository_dockerfile else [_build_write_task(job)]),
+        *([] if repository_dockerfile else [_build_write_dockerfile_task(job)]),
         _build_image_task(image, repository_dockerfile or GENERATED_DOCKERFILE),
     ]
     results = [
@@ -62,7 +62,7 @@ def _build_clone_task(job: NotebookJob) -> dict[str, Any]:
     }
 
 
-def _build_write_task(job: NotebookJob) -> dict[str, Any]:
+def _build_write_dockerfile_task(job: NotebookJob) -> dict[str, Any]:
     """The text is base64-encoded, so that no shell interprets it."""
     text = base64.b64encode(render_dockerfile(job).encode()).decode()
     step = {

@@ -54,7 +54,7 @@ class LocalRuns:
             self._data_folder = None
 
     async def start(self, job: NotebookJob, run: RunKey, context: ControllerContext) -> None:
-        data_folder, repositories = self._get_open_folders()
+        data_folder, repositories = self._require_open_backend()
         if (job.key, run) in self._runs:
             return
         record = RunRecord(get_run_folder(data_folder, job.key, run))
@@ -65,7 +65,7 @@ class LocalRuns:
         local_run.start(context.cluster)
 
     async def observe(self, job: NotebookJob, run: RunKey, context: ControllerContext) -> NotebookRunState:
-        data_folder, _ = self._get_open_folders()
+        data_folder, _ = self._require_open_backend()
         local_run = self._runs.get((job.key, run))
         pod = build_pod_name(job.name)
         return (
@@ -75,12 +75,12 @@ class LocalRuns:
         )
 
     async def stop(self, job: ResourceKey, run: RunKey | None, context: ControllerContext) -> None:
-        data_folder, _ = self._get_open_folders()
+        data_folder, _ = self._require_open_backend()
         keys = [key for key in self._runs if key[0] == job and run in (None, key[1])]
         await asyncio.gather(*(self._runs.pop(key).stop() for key in keys))
         await asyncio.to_thread(remove_folder, get_run_folder(data_folder, job, run))
 
-    def _get_open_folders(self) -> tuple[Path, NotebookRepositories]:
+    def _require_open_backend(self) -> tuple[Path, NotebookRepositories]:
         if self._data_folder is None or self._repositories is None:
             raise TransientError("notebooks: the local backend has not started yet; try again")
         return self._data_folder, self._repositories

@@ -51,7 +51,7 @@ class PlaceholderPodController:
             return None
         self._cluster = context.cluster
         try:
-            await self._update_pod(key, context.cluster)
+            await self._reconcile_pod(key, context.cluster)
         except Conflict:  # the object changed since it was read
             return CONFLICT_REQUEUE
         except ClusterError as error:
@@ -60,7 +60,7 @@ class PlaceholderPodController:
             log.info("cannot create the placeholder Pod of %s: %s", key, error)  # k8s: quota, terminating namespace
         return None
 
-    async def _update_pod(self, key: ResourceKey, cluster: Cluster) -> None:
+    async def _reconcile_pod(self, key: ResourceKey, cluster: Cluster) -> None:
         live = await cluster.get(key)
         if live is None or live["metadata"].get("deletionTimestamp"):
             self._created_runs.pop(key, None)  # the Pod is garbage-collected with the job

@@ -126,15 +126,15 @@ class LocalRun:
 
     async def _run_notebook(self, settings: LocalRunSettings, cluster: Cluster) -> RunOutcome:
         check_installed()
-        run_request = await self._prepare(cluster)
+        run_request = await self._prepare_run_request(cluster)
         job, work = self._job, self._record.work
 
-        async def find(kind: str, name: str) -> Manifest | None:
+        async def get_core_object(kind: str, name: str) -> Manifest | None:
             return await cluster.get(ResourceKey("", kind, job.namespace, name))
 
-        env = await environment_variables_and_mounts.load_variables(job, find)
+        env = await environment_variables_and_mounts.load_variables(job, get_core_object)
         self._mounts = await environment_variables_and_mounts.prepare_mounts(
-            job, self._record.volumes, self._claims_folder, find
+            job, self._record.volumes, self._claims_folder, get_core_object
         )
         ports = settings.ports if job.annotations.get(NETWORK) == "on" else ()
         private_folders = [
@@ -169,7 +169,7 @@ class LocalRun:
         )
         return await self._run_confined(replace(run_request, env=env), limits, access)
 
-    async def _prepare(self, cluster: Cluster) -> RunRequest:
+    async def _prepare_run_request(self, cluster: Cluster) -> RunRequest:
         """Check out the files and build the run request. Raises SourceError."""
         job, work = self._job, self._record.work
         environment_variables_and_mounts.create_owned_folder(work)

@@ -41,7 +41,7 @@ class ClusterModelChecker:
             clean_check = {"platformAvailable": False, "success": False, "message": message}
             return {**result, "success": False, "message": message, "cleanEnvironmentCheck": clean_check}
         if checks.phase in ("clean", "both"):
-            result["cleanEnvironmentCheck"] = await _check_clean_environment(
+            result["cleanEnvironmentCheck"] = await _check_platform_access(
                 job, kind, catalog[kind].plural, context.cluster
             )
         if checks.phase in ("existing", "both"):
@@ -51,7 +51,7 @@ class ClusterModelChecker:
         return {**result, "success": failed_check is None, "message": (failed_check or parts[-1])["message"]}
 
 
-async def _check_clean_environment(job: NotebookJob, kind: GroupKind, plural: str, cluster: Cluster) -> Fields:
+async def _check_platform_access(job: NotebookJob, kind: GroupKind, plural: str, cluster: Cluster) -> Fields:
     is_permitted = await _can_read_models(job, kind, plural, cluster)
     message = (
         f"{kind} is served" if is_permitted else f"the operator may not get {plural}.{kind.group}; grant it by RBAC"

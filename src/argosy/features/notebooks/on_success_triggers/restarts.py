@@ -45,7 +45,7 @@ async def restart_target(execution: TriggerExecution, target: Manifest) -> Trigg
         if trial_result is not None:
             return trial_result
     if execution.entry.strategy != EVICT and (execution.entry.strategy == ROLLING or has_revisions(target, pods)):
-        return await _restart_service(execution, target)
+        return await _restart_inference_service(execution, target)
     return await pod_eviction.replace_pods(execution, target, pods)
 
 
@@ -74,7 +74,7 @@ async def _restart_workload(execution: TriggerExecution, target: Manifest) -> Tr
     return _follow_rollout(target)
 
 
-async def _restart_service(execution: TriggerExecution, target: Manifest) -> TriggerStep:
+async def _restart_inference_service(execution: TriggerExecution, target: Manifest) -> TriggerStep:
     """kserve: a patched Deployment would be reverted; the annotation causes a new revision or a rolling update."""
     if not execution.was_executed_on(target):
         await execution.check_patch_permission(target)
@@ -87,7 +87,7 @@ async def _restart_service(execution: TriggerExecution, target: Manifest) -> Tri
         )
     if not execution.entry.waits:
         return TriggerStep("a new revision replaces its Pods")
-    return await _follow_service(execution, target, execution.cluster)
+    return await _follow_inference_service(execution, target, execution.cluster)
 
 
 def _follow_rollout(live: Manifest) -> TriggerStep:
@@ -126,7 +126,7 @@ def _count_ready(kind: str, status: dict[str, Any]) -> int:
     return int(status.get("availableReplicas" if kind == "Deployment" else "readyReplicas") or 0)
 
 
-async def _follow_service(execution: TriggerExecution, service: Manifest, cluster: Cluster) -> TriggerStep:
+async def _follow_inference_service(execution: TriggerExecution, service: Manifest, cluster: Cluster) -> TriggerStep:
     status = service.get("status") or {}
     conditions = status.get("conditions") or ()
     ready: dict[str, Any] = next((condition for condition in conditions if condition.get("type") == "Ready"), {})

@@ -37,7 +37,7 @@ class ResourceAccess(NamedTuple):
 
 async def check_permission(job: NotebookJob, access: ResourceAccess, cluster: Cluster) -> None:
     if access.namespace != job.namespace:
-        await _check_namespace(access.namespace, cluster)
+        await _check_namespace_is_allowed(access.namespace, cluster)
     username = f"system:serviceaccount:{job.namespace}:{job.service_account}"
     attributes = {name: value for name, value in access._asdict().items() if value}
     groups = ["system:serviceaccounts", f"system:serviceaccounts:{job.namespace}", "system:authenticated"]
@@ -56,7 +56,7 @@ async def check_permission(job: NotebookJob, access: ResourceAccess, cluster: Cl
         )
 
 
-async def _check_namespace(namespace: str, cluster: Cluster) -> None:
+async def _check_namespace_is_allowed(namespace: str, cluster: Cluster) -> None:
     allowed_globs = (await load_config_map_data(ARGOSY_CM, cluster)).get(NAMESPACES_SETTING)
     if allowed_globs is None:
         return

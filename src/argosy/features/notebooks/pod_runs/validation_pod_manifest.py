@@ -55,7 +55,10 @@ def build_pod(job: NotebookJob, run: RunKey) -> Manifest:
         "terminationGracePeriodSeconds": TERMINATION_GRACE_SECONDS,
         "enableServiceLinks": False,
         "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
-        "initContainers": [*init_containers, *(_build_user_container(container) for container in job.init_containers)],
+        "initContainers": [
+            *init_containers,
+            *(_restrict_user_container(container) for container in job.init_containers),
+        ],
         "containers": [_build_validator_container(job)],
         "volumes": _build_volumes(job),
         **job.scheduling,
@@ -139,7 +142,7 @@ def _build_validator_container(job: NotebookJob) -> Fields:
     }
 
 
-def _build_user_container(container: Any) -> Fields:
+def _restrict_user_container(container: Any) -> Fields:
     """A user's init container; its securityContext is kept but cannot weaken the restricted one."""
     return {**container, "securityContext": {**(container.get("securityContext") or {}), **RESTRICTED_SECURITY_CONTEXT}}
 

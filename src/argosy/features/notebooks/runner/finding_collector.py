@@ -40,7 +40,7 @@ class RunObserver:
         self._saved_cells = dict(enumerate_cells(deepcopy(notebook) if validation.check_output_types else notebook))
         self._assignments = {index: list_assignments(tree) for index, tree in self._parsed_notebook.trees}
         self._sources = {cell.index: cell.source for cell in self._parsed_notebook.cells}
-        self._notebook_functions = _list_functions(self._parsed_notebook)
+        self._notebook_functions = _list_non_stdlib_functions(self._parsed_notebook)
         self._known_values: dict[str, Mapping[str, Any]] = {}
         self._incomplete_columns: set[str] = set()
         self._checked_cells: set[int] = set()
@@ -138,7 +138,7 @@ class RunObserver:
         self._known_values |= values
 
 
-def _list_functions(notebook: ParsedNotebook) -> frozenset[str]:
+def _list_non_stdlib_functions(notebook: ParsedNotebook) -> frozenset[str]:
     """Functions of the notebook, and those that it imports from outside of the standard library."""
     functions = {
         name for name, full in notebook.names.aliases.items() if full.partition(".")[0] not in sys.stdlib_module_names

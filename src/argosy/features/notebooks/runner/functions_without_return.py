@@ -54,7 +54,7 @@ def classify_function(function: Function) -> ReturnKind:
         return (
             "nothing" if can_fall_through or any(return_node.value is None for return_node in return_nodes) else "value"
         )
-    is_optional = function.returns is not None and "None" in _unparse(function.returns) + _mark_optional(
+    is_optional = function.returns is not None and "None" in _unparse(function.returns) + _render_none_if_optional(
         function.returns
     )
     if not is_optional and (can_fall_through or any(return_node.value is None for return_node in return_nodes)):
@@ -107,7 +107,7 @@ def _unparse(node: ast.AST) -> str:
     return ast.unparse(node)
 
 
-def _mark_optional(node: ast.AST) -> str:
+def _render_none_if_optional(node: ast.AST) -> str:
     return "None" if any(word in ast.unparse(node) for word in ("Optional", "Any")) else ""
 
 

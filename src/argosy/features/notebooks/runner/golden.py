@@ -130,7 +130,12 @@ def compare_notebooks(executed: Notebook, golden: Notebook, settings: Comparison
             differences.append(difference)
         near_count += difference is Match.WITHIN_TOLERANCE
     return NotebookComparison(
-        settings.strategy, cell_count, near_count, excluded_count, tuple(differences), _build_note(golden, executed)
+        settings.strategy,
+        cell_count,
+        near_count,
+        excluded_count,
+        tuple(differences),
+        _describe_empty_golden(golden, executed),
     )
 
 
@@ -142,7 +147,7 @@ def _list_comparable_cells(notebook: Notebook) -> list[IndexedCell]:
     return [(index, cell) for index, cell in indexed_cells if INJECTED not in read_tags(cell)]
 
 
-def _build_note(golden: Notebook, executed: Notebook) -> str:
+def _describe_empty_golden(golden: Notebook, executed: Notebook) -> str:
     def has_outputs(notebook: Notebook) -> bool:
         return any(list_outputs(cell) for _, cell in enumerate_cells(notebook))
 

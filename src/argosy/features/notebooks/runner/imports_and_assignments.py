@@ -124,7 +124,7 @@ def list_assignments(tree: ast.Module | None) -> dict[str, tuple[ValueOrigin, st
         for target in targets:
             for name in _list_targets(target):
                 assignments.pop(name, None)
-                assignments[name] = (_classify_value(node.value, name), _render_call(node.value))
+                assignments[name] = (_classify_value(node.value, name), _render_called_function(node.value))
     return {name: origin for name, origin in assignments.items() if not name.startswith("_")}
 
 
@@ -182,7 +182,7 @@ def _is_non_finite(node: ast.AST) -> bool:
     return isinstance(node, ast.Attribute) and node.attr in _NON_FINITE_NAMES
 
 
-def _render_call(value: ast.expr | None) -> str:
+def _render_called_function(value: ast.expr | None) -> str:
     if isinstance(value, ast.Await):
         value = value.value
     return ast.unparse(value.func) if isinstance(value, ast.Call) else ""

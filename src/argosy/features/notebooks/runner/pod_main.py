@@ -71,13 +71,13 @@ def _run_in_thread(request: RunRequest, report: ProgressReporter, cleaner: Secre
 
     codes: list[int] = []
 
-    def work() -> None:
+    def execute_in_thread() -> None:
         try:
             codes.append(execute_request(request))
         except RunRequestError as error:
             print(error, file=sys.stderr)
 
-    thread = threading.Thread(target=work, daemon=True)
+    thread = threading.Thread(target=execute_in_thread, daemon=True)
     with _follow_events(request.events, report, cleaner):
         thread.start()
         thread.join()

@@ -96,7 +96,7 @@ def check_source(notebook: ParsedNotebook, validation: ValidationConfig) -> list
     if validation.detect_silent_failures:
         findings += [finding for rule in RULES for finding in rule(notebook)]
         if validation.level in _LEVELS_WITH_ASSERTIONS:
-            findings += [*_find_unchecked_files(notebook), *_find_missing_assertions(notebook, "info")]
+            findings += [*_find_unchecked_file_data(notebook), *_find_missing_assertions(notebook, "info")]
     if validation.verify_assertions:
         findings = [finding for finding in findings if finding.category != MISSING_ASSERTION]
         findings += _find_missing_assertions(notebook, "error")
@@ -108,7 +108,7 @@ def check_source(notebook: ParsedNotebook, validation: ValidationConfig) -> list
 # -- the rules: all cells in, findings out ---------------------------------------------------------------------------
 
 
-def _find_used_empty_results(notebook: ParsedNotebook) -> Iterator[NotebookFinding]:
+def _find_used_none_results(notebook: ParsedNotebook) -> Iterator[NotebookFinding]:
     functions = {
         name: kind for name, kind in classify_functions(tree for _, tree in notebook.trees).items() if kind != "value"
     }
@@ -215,7 +215,7 @@ def _find_unchecked_responses(notebook: ParsedNotebook) -> Iterator[NotebookFind
         )
 
 
-def _find_unchecked_files(notebook: ParsedNotebook) -> Iterator[NotebookFinding]:
+def _find_unchecked_file_data(notebook: ParsedNotebook) -> Iterator[NotebookFinding]:
     """Data that is read from a file and never checked. Read errors raise by themselves, so they need no try."""
     example = "data = pd.read_csv(path)\nassert not data.empty, f'{path} has no rows'"
     for index, call, name in _iterate_calls(notebook):
@@ -298,7 +298,7 @@ def _iterate_calls(notebook: ParsedNotebook) -> Iterator[tuple[int, ast.Call, st
 
 
 RULES: Final[tuple[Callable[[ParsedNotebook], Iterator[NotebookFinding]], ...]] = (
-    _find_used_empty_results,
+    _find_used_none_results,
     _find_swallowed_errors,
     _find_risky_operations,
     _find_unchecked_responses,

@@ -50,7 +50,7 @@ def build_removal_plan(request: SetupRequest, live: SetupState, *, with_namespac
     """Plan the deletions, with a note for each object that stays."""
     changes: list[SetupChange] = []
     notes: list[str] = []
-    in_use = _list_used_namespaces(live)
+    in_use = _list_foreign_app_namespaces(live)
     for environment, part, live_object in _list_candidates(request, live):
         key = key_of(live_object)
         namespace = key.name if part is SetupPart.NAMESPACE else key.namespace
@@ -72,7 +72,7 @@ def build_removal_plan(request: SetupRequest, live: SetupState, *, with_namespac
     return SetupPlan(live.installation, tuple(ordered), tuple(dict.fromkeys(notes)))
 
 
-def _list_used_namespaces(live: SetupState) -> dict[str, str]:
+def _list_foreign_app_namespaces(live: SetupState) -> dict[str, str]:
     """Map namespaces to the foreign Applications that deploy there and need the permissions for their deletion."""
     applications = {key: manifest for key, manifest in live.live_objects.items() if key.group_kind == APPLICATION}
     return {
@@ -125,7 +125,7 @@ async def execute_removal(
 ) -> None:
     for change in plan.changes:
         if change.part is SetupPart.HEALTH:
-            await _remove_checks(cluster, plan.installation, request)
+            await _remove_health_checks(cluster, plan.installation, request)
         elif change.part is SetupPart.POLICY:
             owner = request.delivery.product
             await change_policy(cluster, plan.installation, lambda texts: rbac_policy.remove_policy(texts, owner))  # noqa: B023
@@ -159,7 +159,7 @@ async def _wait_for_deletion(cluster: Cluster, key: ResourceKey, timeout_seconds
     )
 
 
-async def _remove_checks(cluster: Cluster, installation: ArgoCDInstallation, request: SetupRequest) -> None:
+async def _remove_health_checks(cluster: Cluster, installation: ArgoCDInstallation, request: SetupRequest) -> None:
     async for _ in iterate_attempts():
         removed = build_uninstall_patch(await load_health_settings(cluster, installation), request.checks)
         if removed is None:

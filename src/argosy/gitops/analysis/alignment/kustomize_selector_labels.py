@@ -58,7 +58,7 @@ def _list_selector_entries(
             yield ("labels", index), pairs
 
 
-def build_selector_edits(
+def build_selector_exclusion_edits(
     kustomization: Mapping[str, Any], labels: Collection[str], *, on_pods: bool
 ) -> tuple[YamlEdit, ...]:
     """Keep the labels on objects, and on Pods if the live Pods have them, but not in selectors."""

@@ -74,7 +74,7 @@ def is_set_by_controller(cause: Cause) -> bool:
     return cause.kind in _IGNORABLE_CAUSES and not is_interactive_client(cause.manager)
 
 
-def is_narrow(observed_object: ObservedObject, difference: FieldDifference) -> bool:
+def can_be_ignored_narrowly(observed_object: ObservedObject, difference: FieldDifference) -> bool:
     """True if an ignore rule for the field hides nothing else."""
     return not find_broadness_reason(observed_object.key.group, observed_object.key.kind, difference.pointer)
 
@@ -82,7 +82,7 @@ def is_narrow(observed_object: ObservedObject, difference: FieldDifference) -> b
 def count_unresolved_fields(objects: Iterable[ObservedObject]) -> int:
     """Count the fields that would still differ with every rule that may be proposed."""
     return sum(
-        not is_set_by_controller(cause) or not is_narrow(observed_object, difference)
+        not is_set_by_controller(cause) or not can_be_ignored_narrowly(observed_object, difference)
         for observed_object in objects
         for difference, cause in observed_object.fields
     )

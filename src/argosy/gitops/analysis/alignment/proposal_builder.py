@@ -31,7 +31,7 @@ from argosy.gitops.analysis.alignment.observed_application import (
     USER_TOOL_PREFIXES,
     ObservedApplication,
     ObservedObject,
-    is_narrow,
+    can_be_ignored_narrowly,
     is_set_by_controller,
 )
 from argosy.gitops.analysis.difference_cause_evidence import ABSENT, get_matching_value
@@ -55,7 +55,7 @@ def build_proposals(observed: ObservedApplication) -> list[Proposal]:
     has_certain_change = any(proposal.certain for proposal in changes)
     proposals = [
         *changes,
-        *_propose_drops(observed, has_certain_change=has_certain_change),
+        *_propose_rule_removals(observed, has_certain_change=has_certain_change),
         *_propose_acceptance(observed),
         *_propose_information(observed),
     ]
@@ -69,7 +69,7 @@ def _select_foreign_fields(observed_object: ObservedObject) -> ForeignFields:
     pairs = [
         (difference, cause)
         for difference, cause in observed_object.fields
-        if is_set_by_controller(cause) and is_narrow(observed_object, difference)
+        if is_set_by_controller(cause) and can_be_ignored_narrowly(observed_object, difference)
     ]
     managers = tuple(cause.manager if cause.kind is CauseKind.OTHER_CONTROLLER else "" for _, cause in pairs)
     return ForeignFields(
@@ -210,7 +210,7 @@ def _has_value(manifest: Any, pointer: str) -> bool:
 # -- rules without effect, and rules that are too broad ------------------------------------------------------------
 
 
-def _propose_drops(observed: ObservedApplication, *, has_certain_change: bool) -> Iterator[Proposal]:
+def _propose_rule_removals(observed: ObservedApplication, *, has_certain_change: bool) -> Iterator[Proposal]:
     drops = [
         DroppedPointer(rule, pointer, reason)
         for rule in observed.app.ignore_rules
@@ -244,7 +244,7 @@ def _propose_acceptance(observed: ObservedApplication) -> Iterator[Proposal]:
         broad_differences = [
             difference
             for difference, cause in observed_object.fields
-            if is_set_by_controller(cause) and not is_narrow(observed_object, difference)
+            if is_set_by_controller(cause) and not can_be_ignored_narrowly(observed_object, difference)
         ]
         if broad_differences:
             pointers_text = ", ".join(difference.pointer or "the whole object" for difference in broad_differences)

@@ -45,7 +45,7 @@ def _list_ignore_rules(
                 yield rendering, rendering.declaration, index, rule
 
 
-def _find_needless_rules(repository: RepositoryView) -> Iterator[Violation]:
+def _find_broad_or_useless_rules(repository: RepositoryView) -> Iterator[Violation]:
     for rendering, declaration, index, rule in _list_ignore_rules(repository):
         path = ("spec", "ignoreDifferences", index)
         for position, pointer in enumerate(rule.pointers):
@@ -143,7 +143,7 @@ RULES: Final = (
         "Status, managedFields and other fields maintained by the server are excluded from every comparison by default;"
         " and all objects of the Application were rendered, so that a kind that is not among them does not exist.",
         "Name the one field that another controller writes; remove the other rules.",
-        _find_needless_rules,
+        _find_broad_or_useless_rules,
         "by removing rules for fields that are never compared; you decide about the others",
     ),
     AnalysisRule(

@@ -19,7 +19,9 @@ from argosy.kube.well_known_kinds import APP_PROJECT
 SHALLOW_DENIAL_RULE: Final = "AGY118"
 
 
-def find_live_denials(projects: Mapping[str, Project], apps: Iterable[LiveApplication]) -> tuple[Violation, ...]:
+def find_ineffective_live_denials(
+    projects: Mapping[str, Project], apps: Iterable[LiveApplication]
+) -> tuple[Violation, ...]:
     """Find ineffective denials in projects of a cluster, with the repositories that their Applications use."""
     used: dict[str, list[str]] = {}
     for app in apps:
@@ -32,7 +34,7 @@ def find_live_denials(projects: Mapping[str, Project], apps: Iterable[LiveApplic
     )
 
 
-def _find_denials(repository: RepositoryView) -> Iterator[Violation]:
+def _find_ineffective_denials(repository: RepositoryView) -> Iterator[Violation]:
     for item in (*repository.unrendered_manifests, *(item for _, item in repository.list_objects())):
         if item.group_kind == APP_PROJECT:
             yield from _find_project_denials(repository, item)
@@ -63,6 +65,6 @@ RULES: Final = (
         " an owner before its name, so that none is matched; or a repository below the pattern is used by an"
         " Application of the project, and no pattern denies it.",
         "Use ** at the end of the pattern: !https://github.com/** denies all repositories of that host.",
-        _find_denials,
+        _find_ineffective_denials,
     ),
 )

@@ -43,7 +43,7 @@ def _find_missing_notebooks(repository: RepositoryView) -> Iterator[Violation]:
                 )
 
 
-def _find_different_images(repository: RepositoryView) -> Iterator[Violation]:
+def _find_mixed_notebook_images(repository: RepositoryView) -> Iterator[Violation]:
     path = ("spec", "podConfig", "containerImage")
     for rendering in repository.renderings:
         counts = Counter(item.get_string(*path) for item in _list_notebook_jobs(rendering) if item.get_string(*path))
@@ -127,7 +127,7 @@ def _find_models_served_too_early(repository: RepositoryView) -> Iterator[Violat
 
 
 def _check_training_order(rendering: RenderedSource, model: ManifestWithLocations, claim: str) -> Iterator[Violation]:
-    writers = [job for job in _list_notebook_jobs(rendering) if claim in _list_mounted_claims(job)]
+    writers = [job for job in _list_notebook_jobs(rendering) if claim in _list_writable_claims(job)]
     wave = sync_annotations.read_wave(model.manifest)
     if not writers or any(sync_annotations.read_wave(job.manifest) < wave for job in writers):
         return
@@ -140,7 +140,7 @@ def _check_training_order(rendering: RenderedSource, model: ManifestWithLocation
     yield Violation(model.find_location("spec", "predictor", "model", "storageUri"), message, fix, model.name)
 
 
-def _list_mounted_claims(job: ManifestWithLocations) -> set[str]:
+def _list_writable_claims(job: ManifestWithLocations) -> set[str]:
     volumes = [*job.get_list("spec", "podConfig", "volumes"), *job.get_list("spec", "volumes")]
     claims = (entry.get("persistentVolumeClaim") for entry in volumes if isinstance(entry, dict))
     return {str(entry.get("claimName")) for entry in claims if isinstance(entry, dict) and not entry.get("readOnly")}
@@ -207,6 +207,6 @@ RULES: Final = (
         "Packages that one notebook was tested with are missing for another; each image must be maintained.",
         "The jobs are rendered together, and their images differ.",
         "Use one tested image.",
-        _find_different_images,
+        _find_mixed_notebook_images,
     ),
 )

@@ -77,16 +77,16 @@ def _list_container_resources(item: ManifestWithLocations) -> list[_ContainerRes
 def _count_minimum_pods(rendering: RenderedSource, item: ManifestWithLocations) -> int:
     """Return the minimum number of Pods; 0 if it is unknown."""
     if item.group_kind == INFERENCE_SERVICE:
-        return _read_count(item.get_value("spec", "predictor", "minReplicas"))
+        return _read_replicas_or_one(item.get_value("spec", "predictor", "minReplicas"))
     if item.group_kind in _SCALABLE_KINDS:
         is_autoscaled = any(
             other.key.kind in _AUTOSCALER_KINDS and _scales_item(other, item) for other in rendering.items
         )
-        return 1 if is_autoscaled else _read_count(item.get_value("spec", "replicas"))
+        return 1 if is_autoscaled else _read_replicas_or_one(item.get_value("spec", "replicas"))
     return 1 if item.group_kind == NOTEBOOK_JOB or item.group_kind in _SINGLE_POD_KINDS else 0
 
 
-def _read_count(value: Any) -> int:
+def _read_replicas_or_one(value: Any) -> int:
     return value if type(value) is int and value >= 0 else 1
 
 

@@ -55,7 +55,7 @@ def _list_checked_manifests(
 
 def _find_unknown_fields(repository: RepositoryView) -> Iterator[Violation]:
     for item, schema_violation in _list_schema_violations(repository, UNKNOWN):
-        if _is_misplaced(item, schema_violation):
+        if _is_misplaced_pod_field(item, schema_violation):
             continue  # AGY307 reports it with the right path
         severity = None if schema_violation.is_certain else Severity.WARNING
         fix = "correct its name or its indentation, or remove it"
@@ -102,7 +102,7 @@ def _render_path(schema_violation: SchemaViolation) -> str:
     return ".".join(map(str, schema_violation.path))
 
 
-def _is_misplaced(item: ManifestWithLocations, schema_violation: SchemaViolation) -> bool:
+def _is_misplaced_pod_field(item: ManifestWithLocations, schema_violation: SchemaViolation) -> bool:
     return (
         item.group_kind == NOTEBOOK_JOB
         and schema_violation.path[:1] == ("spec",)

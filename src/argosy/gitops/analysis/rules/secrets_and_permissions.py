@@ -148,7 +148,7 @@ def _list_user_credentials(user: Any) -> Iterator[tuple[tuple[PathStep, ...], st
             yield ("exec", "env", index, "value"), value
 
 
-def _find_cluster_admins(repository: RepositoryView) -> Iterator[Violation]:
+def _find_argocd_cluster_admins(repository: RepositoryView) -> Iterator[Violation]:
     for item in _list_manifests(repository):
         if item.group_kind != ("rbac.authorization.k8s.io", "ClusterRoleBinding"):
             continue
@@ -180,7 +180,7 @@ RULES: Final = (
         "Anyone who may merge to the repository may do anything in the cluster.",
         "A ClusterRoleBinding grants cluster-admin to the ServiceAccount of Argo CD's application controller.",
         "Bind a Role in each namespace it deploys to.",
-        _find_cluster_admins,
+        _find_argocd_cluster_admins,
     ),
     AnalysisRule(
         "AGY603",

@@ -186,7 +186,7 @@ def _find_ineffective_canaries(repository: RepositoryView) -> Iterator[Violation
             yield Violation(location, message, fix, item.name, "spec.predictor.canaryTrafficPercent")
 
 
-def _find_mutable_tags(repository: RepositoryView) -> Iterator[Violation]:
+def _find_mutable_model_tags(repository: RepositoryView) -> Iterator[Violation]:
     for rendering, item in _list_models(repository):
         uri = item.get_string(*_MODEL_PATH, "storageUri")
         words = {*rendering.resolve_namespace(item).split("-"), *item.key.name.split("-")}
@@ -253,6 +253,6 @@ RULES: Final = (
         "A restart may serve another model, and a rollback in Git has no effect.",
         "The namespace or name says staging or production, and the tag is mutable by its name, or missing.",
         "Use a version or a digest.",
-        _find_mutable_tags,
+        _find_mutable_model_tags,
     ),
 )

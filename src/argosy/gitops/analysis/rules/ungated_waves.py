@@ -38,7 +38,7 @@ _INTERNAL_IMAGE: Final = re.compile(
 )
 
 
-def _find_kinds_without_check(repository: RepositoryView) -> Iterator[Violation]:
+def _find_kinds_without_health_check(repository: RepositoryView) -> Iterator[Violation]:
     manifests = (*repository.unrendered_manifests, *(item for _, item in repository.list_objects()))
     settings = {item.find_location().file: item for item in manifests if has_settings(item.manifest)}
     if len(settings) != 1 or any(item.key.name == ARGOSY_CM for item in settings.values()):
@@ -118,10 +118,10 @@ def _is_build_awaited(rendering: RenderedSource, item: ManifestWithLocations, im
     image_word = re.compile(rf"(?<![\w-]){re.escape(image)}(?![\w-])")
     jobs = [job for job in rendering.list_of_kind(*JOB) if job is not item]
     earlier = [job for job in jobs if position is None or (find_sync_position(job) or position) < position]
-    return any(image_word.search(_join_job_texts(job)) for job in earlier)
+    return any(image_word.search(_join_job_commands_and_env(job)) for job in earlier)
 
 
-def _join_job_texts(job: ManifestWithLocations) -> str:
+def _join_job_commands_and_env(job: ManifestWithLocations) -> str:
     """Return all commands and environment values of the Job's containers."""
     texts = []
     for container in list_containers(job):
@@ -146,7 +146,7 @@ RULES: Final = (
         " one; the kind keeps working after its creation; and the Application has a later wave. argosy has a check, so"
         " this concerns Argo CD only.",
         "Add a check to the installation's settings; `argosy health export` writes the checks that argosy has.",
-        _find_kinds_without_check,
+        _find_kinds_without_health_check,
     ),
     AnalysisRule(
         "AGY302",

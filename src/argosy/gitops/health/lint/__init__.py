@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from argosy.gitops.health.lint.analysis_context import AnalysisAborted, AnalysisLimits
 from argosy.gitops.health.lint.finding import LintFinding, ScriptPurpose, Severity
-from argosy.gitops.health.lint.misspelled_statuses import check_status_words
+from argosy.gitops.health.lint.misspelled_statuses import check_status_lookup_tables
 from argosy.gitops.health.lint.nil_access import check_nil_uses
 from argosy.gitops.health.lint.observed_generation import check_generations
 from argosy.gitops.health.lint.return_values import check_missing_result, check_results, has_no_return
@@ -51,13 +51,13 @@ def lint_script(
     findings = [*check_script_start(script), *check_libraries(tree, scopes, open_libs=open_libs)]
     findings += check_names(tree, scopes, missing)
     if purpose == "health":
-        findings += check_status_words(tree, scopes)
+        findings += check_status_lookup_tables(tree, scopes)
         findings += check_generations(tree, kind) if kind else ()
     if has_no_return(tree):
         findings.append(LintFinding("AGY401", tree.last_line, "never returns anything", "end the script with a return"))
     for limits in _LIMITS_BY_PRECISION:
         try:
-            findings += _check_paths(tree, scopes, purpose, limits, missing)
+            findings += _check_execution_paths(tree, scopes, purpose, limits, missing)
             break
         except (AnalysisAborted, RecursionError):
             continue  # too complex: try again with less precision; the last attempt may find nothing
@@ -71,7 +71,7 @@ def _syntax_finding(script: str, error: LuaSyntaxError) -> LintFinding:
     return LintFinding("AGY401", error.line, f"does not parse: {error.message}", advice)
 
 
-def _check_paths(
+def _check_execution_paths(
     tree: LuaBlock, scopes: LuaScopes, purpose: ScriptPurpose, limits: AnalysisLimits, missing: set[LuaVariable]
 ) -> list[LintFinding]:
     flow = ControlFlow(tree, scopes, limits, missing)

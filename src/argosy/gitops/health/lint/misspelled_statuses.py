@@ -29,7 +29,7 @@ _HEALTH_STATUSES = tuple(map(str, HealthStatus))
 _SIMILARITY_CUTOFF = 0.8
 
 
-def check_status_words(script: LuaBlock, scopes: LuaScopes) -> Iterator[LintFinding]:
+def check_status_lookup_tables(script: LuaBlock, scopes: LuaScopes) -> Iterator[LintFinding]:
     compared = {
         side.value
         for node in walk_tree(script)

@@ -166,13 +166,13 @@ def _missing_status_advice(other_fields: set[str]) -> str:
 
 
 def _unknown_status_finding(word: str, node: ReturnStatement, script: LuaBlock) -> LintFinding:
-    lines = list(_find_lines(word, script))
+    lines = list(_find_status_lines(word, script))
     similar = get_close_matches(word.capitalize(), HEALTH_STATUSES, 1, 0.6)
     hint = f'write "{similar[0]}"' if similar else f"use one of {', '.join(HEALTH_STATUSES)}"
     return LintFinding(_RULE, lines[0] if lines else node.line, f'"{word}" is not a health status', hint)
 
 
-def _find_lines(word: str, script: LuaBlock) -> Iterator[int]:
+def _find_status_lines(word: str, script: LuaBlock) -> Iterator[int]:
     """Yield the lines where the word is used as a status; else where it occurs outside comparisons."""
     compared: set[LuaNode] = set()
     other_nodes: list[LuaNode] = []

@@ -48,7 +48,7 @@ def check_libraries(script: LuaBlock, scopes: LuaScopes, *, open_libs: bool) -> 
             case FunctionCall():
                 yield from checker.check_require(node)
             case MethodCall():
-                yield from checker.check_method(node)
+                yield from checker.check_string_method(node)
 
 
 class _LibraryChecker:
@@ -99,7 +99,7 @@ class _LibraryChecker:
                 _RULE, node.line, f'there is no module "{module}" here', 'only require("os") works everywhere'
             )
 
-    def check_method(self, node: MethodCall) -> Iterator[LintFinding]:
+    def check_string_method(self, node: MethodCall) -> Iterator[LintFinding]:
         if self._open_libs or not self._is_string(node.base):
             return
         yield LintFinding(

@@ -163,7 +163,7 @@ def _find_fatal_uses(script: LuaBlock) -> Iterator[tuple[LuaNode, str]]:
 def _suggest_name(name: str, use_kind: str, script_names: set[str]) -> str:
     if name in _HEALTH_STATUSES:
         return f'write it in quotes: "{name}"'
-    suggestion = _COMMON_MISTAKES.get(name.lower()) or _match_keyword(name)
+    suggestion = _COMMON_MISTAKES.get(name.lower()) or _match_keyword_ignoring_case(name)
     if suggestion is None and name in _OBJECT_FIELDS:
         suggestion = f"obj.{name}"
     if suggestion is None:
@@ -172,7 +172,7 @@ def _suggest_name(name: str, use_kind: str, script_names: set[str]) -> str:
     return f"did you mean {suggestion}?" if suggestion else "set it before it is used, or correct its name"
 
 
-def _match_keyword(name: str) -> str | None:
+def _match_keyword_ignoring_case(name: str) -> str | None:
     return next((word for word in ("nil", "true", "false", "obj") if word == name.lower()), None)
 
 

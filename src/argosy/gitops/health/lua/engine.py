@@ -42,7 +42,7 @@ class LuaEngine:
     """A Lua state, with or without Argo CD's open libraries."""
 
     def __init__(self, *, open_libs: bool) -> None:
-        self._lua_library = _load_library()
+        self._lua_library = _import_lua_library()
         self._runtime = self._lua_library.LuaRuntime(
             register_eval=False,
             register_builtins=False,
@@ -51,7 +51,7 @@ class LuaEngine:
         )
         self._runtime.execute("if jit then jit.off() end")
         self._compile, self._run, self._collect_garbage = self._runtime.execute(
-            _load_environment(), open_libs, name="=environment"
+            _load_environment_script(), open_libs, name="=environment"
         )
         self._compiled: OrderedDict[str, _CompiledScript] = OrderedDict()
         self._compiled_characters = 0
@@ -138,17 +138,17 @@ def shared_engine(*, open_libs: bool) -> LuaEngine:
 
 def user_script_engine(*, open_libs: bool) -> LuaEngine:
     """Return a state for a user's script. Only LuaJIT states can be reused safely; other versions get a new state."""
-    is_luajit = "luajit" in _load_library().__name__
+    is_luajit = "luajit" in _import_lua_library().__name__
     return shared_engine(open_libs=open_libs) if is_luajit else LuaEngine(open_libs=open_libs)
 
 
 @cache
-def _load_environment() -> str:
+def _load_environment_script() -> str:
     return resources.files(__package__).joinpath("environment.lua").read_text()
 
 
 @cache
-def _load_library() -> Any:
+def _import_lua_library() -> Any:
     for name in _LUA_VERSIONS:
         try:
             return import_module(f"lupa.{name}")

@@ -51,7 +51,7 @@ def find_field_reads(script: str) -> FieldReads | None:
         return None
     reader = _FieldReadFinder(resolve_scopes(tree))
     try:
-        reader.check_escapes(tree)
+        reader.check_object_escapes(tree)
         reader.visit(tree)
     except _ObjectEscapes:
         return None
@@ -81,7 +81,7 @@ class _FieldReadFinder:
         self._aliases: dict[LuaVariable, frozenset[_Path]] = {}
         self._flows: dict[LogicalExpression, frozenset[_Path]] = {}  # each node is visited once
 
-    def check_escapes(self, script: LuaBlock) -> None:
+    def check_object_escapes(self, script: LuaBlock) -> None:
         for name, variable in self._scopes.globals.items():
             if name in _ESCAPING_FUNCTIONS or (name == "obj" and variable.values):
                 raise _ObjectEscapes

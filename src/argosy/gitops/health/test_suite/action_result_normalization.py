@@ -37,15 +37,15 @@ def normalize_manifest(manifest: Manifest) -> Manifest:
     return manifest
 
 
-def zero_expected_times(desired: Any, live: Any) -> Any:
+def zero_times_where_expected(desired: Any, live: Any) -> Any:
     """Replace times in `live` with the zero time where `desired` has the zero time.
 
     Argo CD's tests have a list of time fields by kind; tests of other kinds use the zero time instead.
     """
     if isinstance(desired, dict) and isinstance(live, dict):
-        return {name: zero_expected_times(desired.get(name), part) for name, part in live.items()}
+        return {name: zero_times_where_expected(desired.get(name), part) for name, part in live.items()}
     if isinstance(desired, list) and isinstance(live, list) and len(desired) == len(live):
-        return [zero_expected_times(desired_part, part) for desired_part, part in zip(desired, live)]
+        return [zero_times_where_expected(desired_part, part) for desired_part, part in zip(desired, live)]
     if desired == ZERO_TIME and isinstance(live, str) and _TIME.fullmatch(live):
         return ZERO_TIME
     return live

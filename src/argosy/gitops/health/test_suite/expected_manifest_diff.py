@@ -12,7 +12,7 @@ import orjson
 
 from argosy.annotations import LAST_APPLIED
 from argosy.errors import ManifestError, PatchError
-from argosy.gitops.health.test_suite.action_result_normalization import normalize_manifest, zero_expected_times
+from argosy.gitops.health.test_suite.action_result_normalization import normalize_manifest, zero_times_where_expected
 from argosy.kube.objects import Manifest
 from argosy.kube.patch import merge_patch, strategic_merge, three_way
 from argosy.kube.resource_key import GroupKind, split_api_version
@@ -29,7 +29,7 @@ def find_differences(desired: Manifest, live: Manifest) -> Differences:
     """Return (expected, actual) by field path; empty if the result is as expected."""
     schema_type = _find_type(desired)
     desired = normalize_manifest(_convert_to_go_type(desired, schema_type))
-    live = zero_expected_times(desired, normalize_manifest(_convert_to_go_type(live, schema_type)))
+    live = zero_times_where_expected(desired, normalize_manifest(_convert_to_go_type(live, schema_type)))
     last_applied = _read_last_applied(live)
     if last_applied is not None:
         try:

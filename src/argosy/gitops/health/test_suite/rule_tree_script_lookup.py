@@ -117,13 +117,15 @@ class RuleTree:
                     _no_script_message(key) if kind else "an object without a kind has no health script: add it"
                 )
             key, folder = wildcard_key, self._folders[wildcard_key]
-        return self._load_script(key, HEALTH_FILE) if HEALTH_FILE in folder.files else self._load_table(key, kind)
+        return (
+            self._load_script(key, HEALTH_FILE) if HEALTH_FILE in folder.files else self._load_table_as_lua(key, kind)
+        )
 
     def find_discovery_script(self, group: str, kind: str) -> str:
-        return self._find_action_file(render_kind(group, kind), DISCOVERY_FILE)
+        return self._load_action_file(render_kind(group, kind), DISCOVERY_FILE)
 
     def find_action_script(self, group: str, kind: str, name: str) -> str:
-        return self._find_action_file(render_kind(group, kind), f"{name}/{ACTION_FILE}")
+        return self._load_action_file(render_kind(group, kind), f"{name}/{ACTION_FILE}")
 
     @cached_property
     def _wildcard_keys(self) -> list[str]:
@@ -140,7 +142,7 @@ class RuleTree:
         )
         return rule_folder if rule_folder.has_rule else None
 
-    def _find_action_file(self, key: str, file: str) -> str:
+    def _load_action_file(self, key: str, file: str) -> str:
         """argo: actions are read from the kind's own folder only, without wildcards."""
         path = f"{ACTIONS_FOLDER}/{file}"
         if _is_safe_path(f"{key}/{file}"):
@@ -156,7 +158,7 @@ class RuleTree:
             self._scripts[key, file] = self._read_file(key, file).decode(errors="replace")
         return self._scripts[key, file]
 
-    def _load_table(self, key: str, kind: str) -> str:
+    def _load_table_as_lua(self, key: str, kind: str) -> str:
         """Translate a table for the kind of the object, which its messages name: a wildcard folder has many kinds."""
         if (key, f"{TABLE_FILE} {kind}") not in self._scripts:
             where = join_path(key, TABLE_FILE)

@@ -48,7 +48,7 @@ class DeliveryHandover:
                 self._ours_since[key] = None
             self._last_warnings.pop(key, None)
             return None
-        if not engines.list_watching(
+        if not engines.list_watching_controllers(
             key.namespace
         ):  # argo: a controller that starts continues the operations that it finds
             self._ours_since.pop(key, None)

@@ -16,7 +16,7 @@ from argosy.gitops.render.helm.engine_choice import choose_engine
 from argosy.gitops.render.helm.engine_interface import HelmDocument, HelmEngine, HelmFailure, HelmRelease
 from argosy.gitops.render.helm.helm_binary_engine import build_work_files
 from argosy.gitops.render.helm.helm_errors import NOT_A_MANIFEST_MESSAGE, ChartLocation, build_helm_error
-from argosy.gitops.render.helm.schema_reference_cycles import check_schemas
+from argosy.gitops.render.helm.schema_reference_cycles import reject_cyclic_schemas
 from argosy.gitops.render.helm.symlinks import LinkResolvingTree
 from argosy.gitops.render.kustomize.tree_paths import resolve_path
 from argosy.gitops.render.tree_export import export_tree
@@ -39,7 +39,7 @@ def run_helm(
     chart = read_chart(LinkResolvingTree(tree), folder)
     chart_tree = LinkResolvingTree(tree, chart.mounts)
     if not release.skip_schema_validation:
-        check_schemas(chart_tree, folder)
+        reject_cyclic_schemas(chart_tree, folder)
     engine = engine or choose_engine(path or ".")
     with (
         export_tree(chart_tree, (folder, *chart.mounts)) as exported_folder,

@@ -19,7 +19,7 @@ _MAX_NODES: Final = 20_000
 _MAX_CHART_DEPTH: Final = 8
 
 
-def check_schemas(tree: FileTree, folder: str, depth: int = 0) -> None:
+def reject_cyclic_schemas(tree: FileTree, folder: str, depth: int = 0) -> None:
     """Reject a schema that refers to itself for the same value: older Helm versions use all memory on it."""
     folder_prefix = f"{folder}/" if folder else ""
     entry = tree.find_entry(folder_prefix + _SCHEMA_FILE)
@@ -33,7 +33,7 @@ def check_schemas(tree: FileTree, folder: str, depth: int = 0) -> None:
     if depth < _MAX_CHART_DEPTH:
         for subchart in tree.list_folder(f"{folder_prefix}charts"):
             if subchart.kind == "folder":
-                check_schemas(tree, f"{folder_prefix}charts/{subchart.name}", depth + 1)
+                reject_cyclic_schemas(tree, f"{folder_prefix}charts/{subchart.name}", depth + 1)
 
 
 def _has_reference_cycle(text: bytes) -> bool:

@@ -105,7 +105,9 @@ def _build_manifests(level: Accumulator, order: str) -> list[Manifest]:
         add_build_metadata(resource, metadata_options, level.location.path)
     level.current_path = ("sortOptions", "order")
     sort_options = level.kustomization.fields.get("sortOptions", {"order": order})
-    manifests = [_finish_manifest(resource) for resource in sort_resources(output_resources, sort_options, level.file)]
+    manifests = [
+        _stringify_annotations(resource) for resource in sort_resources(output_resources, sort_options, level.file)
+    ]
     if level.build.tracer is not None:
         level.build.tracer.finish(output_resources)
     return manifests
@@ -120,7 +122,7 @@ def _apply_options(level: Accumulator, options: KustomizeOptions, environment: M
     )
 
 
-def _finish_manifest(resource: KustomizeResource) -> Manifest:
+def _stringify_annotations(resource: KustomizeResource) -> Manifest:
     metadata = resource.manifest.get("metadata")
     if isinstance(metadata, dict) and "annotations" in metadata:
         # k8s: kustomize reads annotations as strings, whatever their YAML type.

@@ -49,7 +49,7 @@ def apply_kustomize_options(
         annotations = {name: substitute_or_keep(value) for name, value in options.common_annotations.items()}
         existing = fields.get("commonAnnotations") or {}
         fields["commonAnnotations"] = _merge_entries(
-            existing, _split_entries(annotations), options.force_common_annotations, "Annotations"
+            existing, _unquote_entries(annotations), options.force_common_annotations, "Annotations"
         )
     if options.patches:
         fields["patches"] = [*(fields.get("patches") or []), *_validate_patches(options.patches)]
@@ -104,10 +104,10 @@ def _add_labels(fields: Fields, options: KustomizeOptions, labels_to_add: Mappin
             message = "labelIncludeTemplates needs labelWithoutSelector: set both, or neither"
             raise RenderError(message, where=_OPTIONS_LOCATION)
         fields["commonLabels"] = _merge_entries(
-            fields.get("commonLabels") or {}, _split_entries(labels_to_add), force, "Labels"
+            fields.get("commonLabels") or {}, _unquote_entries(labels_to_add), force, "Labels"
         )
         return
-    remaining = dict(_split_entries(labels_to_add))
+    remaining = dict(_unquote_entries(labels_to_add))
     labels = [_update_label_entry(label, remaining, force, templates) for label in fields.get("labels") or ()]
     new_entries = [{"pairs": remaining, "includeTemplates": templates}] if remaining else []
     fields["labels"] = [*labels, *new_entries]
@@ -121,7 +121,7 @@ def _update_label_entry(label: Fields, remaining: dict[str, str], force: bool, t
     return {**label, "pairs": _merge_entries(pairs, updated_pairs, force, "Labels")} if updated_pairs else label
 
 
-def _split_entries(mapping: Mapping[str, str]) -> dict[str, str]:
+def _unquote_entries(mapping: Mapping[str, str]) -> dict[str, str]:
     """argo: passed as `name:value`; double quotes around a value are removed."""
     entries: dict[str, str] = {}
     for name, value in mapping.items():

@@ -268,7 +268,7 @@ class Mirror:
                 return  # the previous holder of the lock fetched it
             delete_leftovers(self.folder)
             if self._is_intact():
-                await self._update(refs, lock_fd)
+                await self._fetch_or_recreate(refs, lock_fd)
             else:
                 await self._recreate(refs, lock_fd)
             if wanted_commit and not await self._has_commit(wanted_commit):
@@ -277,7 +277,7 @@ class Mirror:
                 with contextlib.suppress(SourceError):  # the fetch succeeded; compaction can wait for the next one
                     await self._compact(lock_fd)
 
-    async def _update(self, refs: Refs, lock_fd: int) -> None:
+    async def _fetch_or_recreate(self, refs: Refs, lock_fd: int) -> None:
         try:
             await self.remote.fetch(self.folder, ALL_REFS, scratch=self._scratch_folder(), lock_fd=lock_fd)
         except CorruptSource:

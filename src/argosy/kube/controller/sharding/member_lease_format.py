@@ -53,7 +53,7 @@ class ObservedLease:
     duration: float
     unchanged_since: float
 
-    def is_same(self, other: ObservedLease) -> bool:
+    def is_same_version(self, other: ObservedLease) -> bool:
         return (self.uid, self.version) == (other.uid, other.version)
 
 

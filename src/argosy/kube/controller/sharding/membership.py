@@ -107,7 +107,7 @@ class ShardMembership:
     def _lease_ends_at(self) -> float:
         return self._renewed_at + self._config.lease_duration
 
-    def overdue_seconds(self) -> float:
+    def seconds_since_expiry(self) -> float:
         """Return the seconds since our Lease expired; 0 while it is valid or not created yet."""
         if self._joining_since is None:
             return 0.0
@@ -174,7 +174,9 @@ class ShardMembership:
         await self._give_up_all_keys()
         for attempt in range(1, MAX_LEAVE_ATTEMPTS + 1) if self._may_have_lease else ():
             try:
-                return await self._call(self._cluster.delete(build_lease_key(self._namespace, self.identity)))
+                return await self._call_with_timeout(
+                    self._cluster.delete(build_lease_key(self._namespace, self.identity))
+                )
             except (ArgosyError, TimeoutError) as error:
                 if isinstance(error, ClusterError) and error.code == 404:
                     return
@@ -197,7 +199,7 @@ class ShardMembership:
             try:
                 started_at = self._clock.monotonic()
                 new_lease = build_lease(self._namespace, self.identity, self._config.lease_duration, self._clock.now())
-                self._lease = await self._call(self._cluster.create(new_lease))
+                self._lease = await self._call_with_timeout(self._cluster.create(new_lease))
                 self._renewed_at = started_at
             except (ArgosyError, TimeoutError) as error:
                 failures += 1
@@ -256,7 +258,7 @@ class ShardMembership:
 
     # -- our own Lease
 
-    def _can_write(self, roster: Roster) -> bool:
+    def _can_write_roster(self, roster: Roster) -> bool:
         """True if no step is running on a key that this roster gives away."""
         return all(step.is_finished or find_owner(roster, step.key) == self.identity for step in self._steps)
 
@@ -267,7 +269,7 @@ class ShardMembership:
         """
         return (
             self._target_roster
-            if self._can_write(self._target_roster)
+            if self._can_write_roster(self._target_roster)
             else self._possible_rosters[-1] & self._target_roster
         )
 
@@ -279,7 +281,7 @@ class ShardMembership:
             self._possible_rosters = [*self._possible_rosters, roster]
         started_at = self._clock.monotonic()
         try:
-            written = await self._call(
+            written = await self._call_with_timeout(
                 self._cluster.replace(build_renewed_lease(self._lease, roster, self._clock.now()))
             )
         except Conflict:
@@ -309,12 +311,12 @@ class ShardMembership:
         assert self._lease is not None
         started_at = self._clock.monotonic()
         renewed_lease = build_renewed_lease(self._lease, self._possible_rosters[0], self._clock.now())
-        self._lease, self._renewed_at = await self._call(self._cluster.replace(renewed_lease)), started_at
+        self._lease, self._renewed_at = await self._call_with_timeout(self._cluster.replace(renewed_lease)), started_at
 
     async def _fetch_own_lease(self) -> Manifest | None:
-        return await self._call(self._cluster.get(build_lease_key(self._namespace, self.identity)))
+        return await self._call_with_timeout(self._cluster.get(build_lease_key(self._namespace, self.identity)))
 
-    async def _call(self, call: Awaitable[T]) -> T:
+    async def _call_with_timeout(self, call: Awaitable[T]) -> T:
         return await run_with_timeout(self._clock, self._config.request_margin, call)
 
     # -- other members
@@ -322,7 +324,9 @@ class ShardMembership:
     async def _observe_members(self) -> None:
         """List all Leases, remove dead members, and choose the target roster."""
         started_at, was_settled = self._clock.monotonic(), self._is_settled
-        listing = await self._call(self._cluster.list(LEASE, namespace=self._namespace, labels=MEMBER_SELECTOR))
+        listing = await self._call_with_timeout(
+            self._cluster.list(LEASE, namespace=self._namespace, labels=MEMBER_SELECTOR)
+        )
         # after a gap in which we did not look, unchanged Leases prove nothing
         is_gap = started_at - self._listed_at > self._config.lease_duration / 2
         now, observed_versions = self._clock.monotonic(), {} if is_gap else self._watch.versions
@@ -331,7 +335,7 @@ class ShardMembership:
             raise MemberLeaseLost("its Lease is gone")
         self._other_members = {
             lease.identity: earlier
-            if (earlier := self._other_members.get(lease.identity)) and earlier.is_same(lease) and not is_gap
+            if (earlier := self._other_members.get(lease.identity)) and earlier.is_same_version(lease) and not is_gap
             else lease
             for lease in leases
             if lease.identity != self.identity
@@ -362,7 +366,7 @@ class ShardMembership:
         """Delete the Lease of a dead member in exactly the observed version: a renewal in this moment keeps it."""
         key = build_lease_key(self._namespace, other.identity)
         try:
-            await self._call(self._cluster.delete(key, uid=other.uid, version=other.version))
+            await self._call_with_timeout(self._cluster.delete(key, uid=other.uid, version=other.version))
             log.info("removed a dead member: member=%s removed=%s", self.identity, other.identity)
         except ClusterError as error:
             if error.code != 404:
@@ -375,7 +379,7 @@ class ShardMembership:
             return
         log.info("members changed: member=%s roster=%s", self.identity, ",".join(sorted(roster)))
         self._target_roster = roster
-        if not self._can_write(roster):
+        if not self._can_write_roster(roster):
             self._clock.call_later(self._config.handover_grace, self._revoke_moved_steps)
 
     def _revoke_moved_steps(self) -> None:

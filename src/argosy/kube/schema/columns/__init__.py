@@ -91,8 +91,8 @@ _COLUMNS_BY_KIND: dict[tuple[str, str], tuple[CellBuilder, str]] = {
     ("", "Event"): (core.build_event_row, _EVENT_COLUMNS),
     ("", "Namespace"): (core.build_namespace_row, "Name, Status, Age"),
     ("", "Node"): (core.build_node_row, _NODE_COLUMNS),
-    ("", "PersistentVolume"): (core.build_volume_row, _VOLUME_COLUMNS),
-    ("", "PersistentVolumeClaim"): (core.build_claim_row, _CLAIM_COLUMNS),
+    ("", "PersistentVolume"): (core.build_persistent_volume_row, _VOLUME_COLUMNS),
+    ("", "PersistentVolumeClaim"): (core.build_volume_claim_row, _CLAIM_COLUMNS),
     ("", "Pod"): (pods.build_pod_row, _POD_COLUMNS),
     ("", "PodTemplate"): (workloads.build_pod_template_row, "Name, Containers, Images, Pod Labels"),
     ("", "ReplicationController"): (

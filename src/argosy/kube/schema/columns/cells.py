@@ -86,7 +86,7 @@ def format_selector(label_selector: ManifestPart | None) -> str:
         return "<error>"
 
 
-def format_containers(template: ManifestPart | None) -> tuple[str, str]:
+def format_names_and_images(template: ManifestPart | None) -> tuple[str, str]:
     """Return the names and the images of a template's containers."""
     template_containers = ((template or {}).get("spec") or {}).get("containers") or ()
     return ",".join(container.get("name") or "" for container in template_containers), ",".join(

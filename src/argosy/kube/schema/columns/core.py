@@ -169,7 +169,7 @@ def _format_or_unset(struct: ManifestPart, field: str) -> str:
     return UNSET if struct.get(field) is None else str(struct[field])
 
 
-def build_volume_row(manifest: ManifestPart, now: datetime) -> list[Any]:
+def build_persistent_volume_row(manifest: ManifestPart, now: datetime) -> list[Any]:
     object_spec, claim = get_spec(manifest), get_spec(manifest).get("claimRef")
     return [
         get_name(manifest),
@@ -186,7 +186,7 @@ def build_volume_row(manifest: ManifestPart, now: datetime) -> list[Any]:
     ]
 
 
-def build_claim_row(manifest: ManifestPart, now: datetime) -> list[Any]:
+def build_volume_claim_row(manifest: ManifestPart, now: datetime) -> list[Any]:
     object_spec, object_status = get_spec(manifest), get_status(manifest)
     bound = bool(object_spec.get("volumeName"))
     return [

@@ -11,8 +11,8 @@ from argosy.kube.schema.columns.cells import (
     UNSET,
     ManifestPart,
     format_age,
-    format_containers,
     format_labels,
+    format_names_and_images,
     format_quantity,
     format_selector,
     format_time_since,
@@ -33,18 +33,18 @@ _METRIC_SOURCE_FIELDS = {
 }
 
 
-def _read_counts(manifest: ManifestPart, *names: str) -> list[int]:
+def _read_status_counts(manifest: ManifestPart, *names: str) -> list[int]:
     object_status = get_status(manifest)
     return [object_status.get(field) or 0 for field in names]
 
 
 def _build_wide_cells(manifest: ManifestPart) -> list[str]:
     object_spec = get_spec(manifest)
-    return [*format_containers(object_spec.get("template")), format_selector(object_spec.get("selector"))]
+    return [*format_names_and_images(object_spec.get("template")), format_selector(object_spec.get("selector"))]
 
 
 def build_deployment_row(manifest: ManifestPart, now: datetime) -> list[Any]:
-    ready, updated, available = _read_counts(manifest, "readyReplicas", "updatedReplicas", "availableReplicas")
+    ready, updated, available = _read_status_counts(manifest, "readyReplicas", "updatedReplicas", "availableReplicas")
     desired = get_spec(manifest).get("replicas") or 0
     return [
         get_name(manifest),
@@ -61,7 +61,7 @@ def build_replica_set_row(manifest: ManifestPart, now: datetime) -> list[Any]:
     return [
         get_name(manifest),
         desired,
-        *_read_counts(manifest, "replicas", "readyReplicas"),
+        *_read_status_counts(manifest, "replicas", "readyReplicas"),
         format_age(manifest, now),
         *_build_wide_cells(manifest),
     ]
@@ -72,15 +72,15 @@ def build_replication_controller_row(manifest: ManifestPart, now: datetime) -> l
     return [
         get_name(manifest),
         object_spec.get("replicas") or 0,
-        *_read_counts(manifest, "replicas", "readyReplicas"),
+        *_read_status_counts(manifest, "replicas", "readyReplicas"),
         format_age(manifest, now),
-        *format_containers(object_spec.get("template")),
+        *format_names_and_images(object_spec.get("template")),
         format_labels(object_spec.get("selector")),
     ]
 
 
 def build_daemon_set_row(manifest: ManifestPart, now: datetime) -> list[Any]:
-    counts = _read_counts(
+    counts = _read_status_counts(
         manifest, "desiredNumberScheduled", "currentNumberScheduled", "numberReady", "updatedNumberScheduled",
         "numberAvailable",
     )  # fmt: skip
@@ -96,9 +96,14 @@ def build_daemon_set_row(manifest: ManifestPart, now: datetime) -> list[Any]:
 
 def build_stateful_set_row(manifest: ManifestPart, now: datetime) -> list[Any]:
     object_spec = get_spec(manifest)
-    (ready,) = _read_counts(manifest, "readyReplicas")
+    (ready,) = _read_status_counts(manifest, "readyReplicas")
     ready_text = f"{ready}/{object_spec.get('replicas') or 0}"
-    return [get_name(manifest), ready_text, format_age(manifest, now), *format_containers(object_spec.get("template"))]
+    return [
+        get_name(manifest),
+        ready_text,
+        format_age(manifest, now),
+        *format_names_and_images(object_spec.get("template")),
+    ]
 
 
 def build_job_row(manifest: ManifestPart, now: datetime) -> list[Any]:
@@ -145,7 +150,7 @@ def build_cron_job_row(manifest: ManifestPart, now: datetime) -> list[Any]:
         len(object_status.get("active") or ()),
         format_time_since(last, now) if last else NONE,
         format_age(manifest, now),
-        *format_containers(template.get("template")),
+        *format_names_and_images(template.get("template")),
         format_selector(template.get("selector")),
     ]
 
@@ -154,7 +159,7 @@ def build_pod_template_row(manifest: ManifestPart, now: datetime) -> list[Any]:
     template = manifest.get("template") or {}
     return [
         get_name(manifest),
-        *format_containers(template),
+        *format_names_and_images(template),
         format_labels((template.get("metadata") or {}).get("labels")),
     ]
 
@@ -179,7 +184,7 @@ def build_autoscaler_row(manifest: ManifestPart, now: datetime) -> list[Any]:
     return [
         get_name(manifest),
         f"{target.get('kind') or ''}/{target.get('name') or ''}",
-        _format_targets(metrics or [], current or []),
+        _format_metric_targets(metrics or [], current or []),
         UNSET if object_spec.get("minReplicas") is None else str(object_spec["minReplicas"]),
         object_spec.get("maxReplicas") or 0,
         object_status.get("currentReplicas") or 0,
@@ -213,17 +218,18 @@ def _convert_v1_metrics(
     ]
 
 
-def _format_targets(metrics: list[ManifestPart], current: list[ManifestPart]) -> str:
+def _format_metric_targets(metrics: list[ManifestPart], current: list[ManifestPart]) -> str:
     if not metrics:
         return NONE
     target_texts = [
-        _format_target(metric, current[index] if index < len(current) else {}) for index, metric in enumerate(metrics)
+        _format_metric_target(metric, current[index] if index < len(current) else {})
+        for index, metric in enumerate(metrics)
     ]
     text = ", ".join(target_texts[:2])
     return f"{text} + {len(target_texts) - 2} more..." if len(target_texts) > 2 else text
 
 
-def _format_target(metric: ManifestPart, current_metric: ManifestPart) -> str:
+def _format_metric_target(metric: ManifestPart, current_metric: ManifestPart) -> str:
     field = _METRIC_SOURCE_FIELDS.get(metric.get("type") or "")
     if field is None:
         return "<unknown type>"

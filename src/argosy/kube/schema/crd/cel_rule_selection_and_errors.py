@@ -27,10 +27,10 @@ def build_rule_calls(
 ) -> list[dict[str, Any]]:
     """Build one call for each rule that applies, as plain JSON."""
     old_value = MISSING if old is None else dict(old)
-    return list(_iterate_calls(dict(manifest), old_value, node, "", is_root=True))
+    return list(_iterate_rule_calls(dict(manifest), old_value, node, "", is_root=True))
 
 
-def _iterate_calls(
+def _iterate_rule_calls(
     value: Any, old: Any, node: SchemaNode, path: str, *, is_root: bool = False
 ) -> Iterator[dict[str, Any]]:
     if value is None or not node.has_rules:
@@ -47,11 +47,11 @@ def _iterate_calls(
             if unchanged and not rule.is_transition:
                 # k8s: ratcheting, as in schema validation.
                 continue
-            yield _build_call(rule, cel_value, old_cel_value, node, path)
-    yield from _iterate_child_calls(value, old, node, path)
+            yield _build_rule_call(rule, cel_value, old_cel_value, node, path)
+    yield from _iterate_child_rule_calls(value, old, node, path)
 
 
-def _build_call(rule: CelRule, value: Any, old: Any, node: SchemaNode, path: str) -> dict[str, Any]:
+def _build_rule_call(rule: CelRule, value: Any, old: Any, node: SchemaNode, path: str) -> dict[str, Any]:
     call: dict[str, Any] = {
         "rule": rule.rule,
         "self": value,
@@ -70,20 +70,22 @@ def _build_call(rule: CelRule, value: Any, old: Any, node: SchemaNode, path: str
     return call
 
 
-def _iterate_child_calls(value: Any, old: Any, node: SchemaNode, path: str) -> Iterator[dict[str, Any]]:
+def _iterate_child_rule_calls(value: Any, old: Any, node: SchemaNode, path: str) -> Iterator[dict[str, Any]]:
     if isinstance(value, dict):
         old_values = old if isinstance(old, dict) and not node.atomic else {}
         for name, child in node.properties.items():
             if child.has_rules and name in value:
                 child_path = f"{path}.{name}" if path else name
-                yield from _iterate_calls(value[name], old_values.get(name, MISSING), child, child_path)
+                yield from _iterate_rule_calls(value[name], old_values.get(name, MISSING), child, child_path)
         additional = node.additional_properties
         if additional is not None and additional.has_rules:
             for name in sorted(value.keys() - node.properties.keys()):
-                yield from _iterate_calls(value[name], old_values.get(name, MISSING), additional, f"{path}[{name}]")
+                yield from _iterate_rule_calls(
+                    value[name], old_values.get(name, MISSING), additional, f"{path}[{name}]"
+                )
     elif isinstance(value, list) and node.item is not None and node.item.has_rules:
         for index, item in enumerate(value):
-            yield from _iterate_calls(item, find_old_item(old, node, item), node.item, f"{path}[{index}]")
+            yield from _iterate_rule_calls(item, find_old_item(old, node, item), node.item, f"{path}[{index}]")
 
 
 def _reduce_metadata_to_names(value: dict[str, Any]) -> dict[str, Any]:

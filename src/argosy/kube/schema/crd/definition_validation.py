@@ -154,10 +154,10 @@ def _check_version_part(version: Mapping[str, Any], part: str, path: str) -> Ite
                 has_status = (version.get("subresources") or {}).get("status") is not None
                 yield from _check_root_schema(schema, f"{path}.openAPIV3Schema", has_status=has_status)
         case "subresources":
-            yield from _check_scale((version.get("subresources") or {}).get("scale"), f"{path}.scale")
+            yield from _check_scale_paths((version.get("subresources") or {}).get("scale"), f"{path}.scale")
         case "additionalPrinterColumns":
             for index, column in enumerate(version.get(part) or ()):
-                yield from _check_column(column, f"{path}[{index}]")
+                yield from _check_printer_column(column, f"{path}[{index}]")
         case _:
             yield from _check_selectable_fields(version, path)
 
@@ -214,7 +214,7 @@ def _schema_depth(schema: Any) -> int:
     return depth // 2
 
 
-def _check_scale(scale: Mapping[str, Any] | None, path: str) -> Iterable[FieldError]:
+def _check_scale_paths(scale: Mapping[str, Any] | None, path: str) -> Iterable[FieldError]:
     if scale is None:
         return
     for name, prefixes, detail in (
@@ -232,7 +232,7 @@ def _check_scale(scale: Mapping[str, Any] | None, path: str) -> Iterable[FieldEr
             yield invalid(f"{path}.{name}", format_go_value(value), detail)
 
 
-def _check_column(column: Mapping[str, Any], path: str) -> Iterable[FieldError]:
+def _check_printer_column(column: Mapping[str, Any], path: str) -> Iterable[FieldError]:
     if not column.get("name"):
         yield required(f"{path}.name")
     column_type = column.get("type") or ""
@@ -305,25 +305,25 @@ def _check_names(names: Mapping[str, Any]) -> Iterable[FieldError]:
         if not names.get(name):
             yield required(f"spec.names.{name}")
     for name in ("plural", "singular"):
-        if names.get(name) and not _is_label(names[name]):
+        if names.get(name) and not _is_dns_1035_label(names[name]):
             yield invalid(f"spec.names.{name}", format_go_value(names[name]), _LABEL_RULE)
     for name in ("kind", "listKind"):
-        if names.get(name) and not _is_label(names[name].lower()):
+        if names.get(name) and not _is_dns_1035_label(names[name].lower()):
             detail = f"may have mixed case, but should otherwise match: {_LABEL_RULE}"
             yield invalid(f"spec.names.{name}", format_go_value(names[name]), detail)
     for index, short_name in enumerate(names.get("shortNames") or ()):
-        if not _is_label(short_name):
+        if not _is_dns_1035_label(short_name):
             yield invalid(f"spec.names.shortNames[{index}]", format_go_value(short_name), _LABEL_RULE)
     if names.get("kind") and names["kind"] == names.get("listKind"):
         yield invalid(
             "spec.names.listKind", format_go_value(names["listKind"]), "kind and listKind may not be the same"
         )
     for index, category in enumerate(names.get("categories") or ()):
-        if not _is_label(category):
+        if not _is_dns_1035_label(category):
             yield invalid(f"spec.names.categories[{index}]", format_go_value(category), _LABEL_RULE)
 
 
-def _is_label(text: str) -> bool:
+def _is_dns_1035_label(text: str) -> bool:
     return len(text) <= 63 and _LABEL_PATTERN.fullmatch(text) is not None
 
 

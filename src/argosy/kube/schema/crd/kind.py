@@ -22,9 +22,9 @@ from argosy.kube.schema.crd import cel_rule_selection_and_errors
 from argosy.kube.schema.crd.compiled_schema import MISSING, CelRule, SchemaNode, compile_schema
 from argosy.kube.schema.crd.object_validation import validate_value
 from argosy.kube.schema.crd.object_validation_beyond_schema import (
+    check_duplicate_list_items,
     check_embedded_objects,
-    check_list_keys,
-    check_replica_paths,
+    check_replicas_and_selector,
 )
 from argosy.kube.schema.crd.printer_columns import PrinterColumns
 from argosy.kube.schema.crd.pruning_and_defaults import apply_defaults, prune
@@ -75,7 +75,9 @@ class CustomKind:
 
     def __init__(self, definition: Manifest, version: Mapping[str, Any]) -> None:
         annotations = (definition.get("metadata") or {}).get("annotations") or {}
-        self.resource = _build_resource(definition["spec"], version, _read_actions(annotations.get(ACTIONS) or ""))
+        self.resource = _build_resource(
+            definition["spec"], version, _parse_action_subresources(annotations.get(ACTIONS) or "")
+        )
         # k8s: names of custom objects have no colon; objects of aggregated API servers may have one
         self.name_check = (
             name_label_address_syntax.check_path_segment
@@ -115,23 +117,23 @@ class CustomKind:
         if self.shape.combinators or len(errors) > 1:
             errors = list(dict.fromkeys(errors))
         if self.scale_paths:
-            errors += check_replica_paths(manifest, self.scale_paths)
+            errors += check_replicas_and_selector(manifest, self.scale_paths)
         if self.shape.has_embedded:
             check_embedded_objects(manifest, self.shape, "", errors)
         if self.shape.has_lists:
-            errors += self._check_list_keys(manifest, old)
+            errors += self._check_duplicate_list_items(manifest, old)
         if self.has_rules and any(error.kind in _BLOCKING_ERROR_TYPES for error in errors):
             errors.append(_RULES_NOT_CHECKED_ERROR)
         return errors
 
-    def _check_list_keys(self, manifest: Manifest, old: Manifest | None) -> list[FieldError]:
+    def _check_duplicate_list_items(self, manifest: Manifest, old: Manifest | None) -> list[FieldError]:
         if old is not None:
             old_errors: list[FieldError] = []
-            check_list_keys(old, self.shape, "", old_errors)
+            check_duplicate_list_items(old, self.shape, "", old_errors)
             if old_errors:
                 return []
         errors: list[FieldError] = []
-        check_list_keys(manifest, self.shape, "", errors)
+        check_duplicate_list_items(manifest, self.shape, "", errors)
         return errors
 
     @property
@@ -211,7 +213,7 @@ def _read_subresources(version: Mapping[str, Any]) -> tuple[Subresource, ...]:
     return tuple(subresources)
 
 
-def _read_actions(text: str) -> tuple[Subresource, ...]:
+def _parse_action_subresources(text: str) -> tuple[Subresource, ...]:
     """k8s: a CRD can only declare status and scale; aggregated API servers have other subresources."""
     pairs = (pair.strip().partition("=") for pair in text.split(","))
     return tuple(

@@ -21,21 +21,21 @@ def _child_path(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def check_list_keys(value: Any, node: SchemaNode, path: str, errors: list[FieldError]) -> None:
+def check_duplicate_list_items(value: Any, node: SchemaNode, path: str, errors: list[FieldError]) -> None:
     """Report duplicate items of `set` and `map` lists."""
     if isinstance(value, list):
         if node.list_type != "atomic":
             _check_duplicate_items(value, node, path, errors)
         if node.item is not None and node.item.has_lists:
             for index, item in enumerate(value):
-                check_list_keys(item, node.item, f"{path}[{index}]", errors)
+                check_duplicate_list_items(item, node.item, f"{path}[{index}]", errors)
     elif isinstance(value, dict):
         for name, child in node.properties.items():
             if child.has_lists and name in value:
-                check_list_keys(value[name], child, _child_path(path, name), errors)
+                check_duplicate_list_items(value[name], child, _child_path(path, name), errors)
         if node.additional_properties is not None and node.additional_properties.has_lists:
             for name in sorted(value.keys() - node.properties.keys()):
-                check_list_keys(value[name], node.additional_properties, f"{path}[{name}]", errors)
+                check_duplicate_list_items(value[name], node.additional_properties, f"{path}[{name}]", errors)
 
 
 def _check_duplicate_items(value: list[Any], node: SchemaNode, path: str, errors: list[FieldError]) -> None:
@@ -93,7 +93,7 @@ def _check_embedded_object(value: dict[str, Any], path: str, errors: list[FieldE
         errors.append(invalid(f"{path}.kind", format_invalid_value(kind), detail))
 
 
-def check_replica_paths(manifest: dict[str, Any], paths: tuple[str, str, str]) -> list[FieldError]:
+def check_replicas_and_selector(manifest: dict[str, Any], paths: tuple[str, str, str]) -> list[FieldError]:
     """Check replica counts and the selector. `paths` are those of the scale subresource: spec, status, selector."""
     errors: list[FieldError] = []
     for path in paths[:2]:

@@ -18,7 +18,7 @@ _RBAC_GROUP = "rbac.authorization.k8s.io"
 _BUDGET_COUNT_FIELDS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
 
 
-def _default_peer_rule(source: ManifestPart) -> ManifestPart:
+def _default_policy_rule_ports(source: ManifestPart) -> ManifestPart:
     defaulted = dict(source)
     update_items(defaulted, "ports", lambda port: copy_with_defaults(port, ("protocol", "TCP")))
     return defaulted
@@ -28,7 +28,7 @@ def default_network_policy(manifest: ManifestPart) -> ManifestPart:
     spec = copy_struct(manifest, "spec")
     spec["podSelector"] = spec.get("podSelector") or {}
     for name in ("ingress", "egress"):
-        update_items(spec, name, _default_peer_rule)
+        update_items(spec, name, _default_policy_rule_ports)
     if not spec.get("policyTypes"):
         spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
     return {**manifest, "spec": spec}
@@ -138,7 +138,7 @@ def default_volume_attachment(manifest: ManifestPart) -> ManifestPart:
     return {**manifest, "spec": spec, "status": status}
 
 
-def _default_service_port(source: ManifestPart) -> ManifestPart:
+def _default_service_reference_port(source: ManifestPart) -> ManifestPart:
     defaulted = dict(source)
     update_struct(defaulted, "service", lambda service: copy_with_defaults(service, ("port", 443)))
     return defaulted
@@ -153,7 +153,7 @@ def _default_selectors(target: ManifestPart) -> ManifestPart:
 
 def _default_webhook(source: ManifestPart) -> ManifestPart:
     defaulted = _default_selectors(copy_with_defaults(source, ("failurePolicy", "Fail"), ("timeoutSeconds", 10)))
-    defaulted["clientConfig"] = _default_service_port(defaulted.get("clientConfig") or {})
+    defaulted["clientConfig"] = _default_service_reference_port(defaulted.get("clientConfig") or {})
     update_items(defaulted, "rules", lambda rule: copy_with_defaults(rule, ("scope", "*")))
     return defaulted
 
@@ -194,7 +194,7 @@ def default_admission_policy_binding(manifest: ManifestPart) -> ManifestPart:
 
 
 def default_api_service(manifest: ManifestPart) -> ManifestPart:
-    spec = _default_service_port(copy_struct(manifest, "spec"))
+    spec = _default_service_reference_port(copy_struct(manifest, "spec"))
     set_defaults(spec, (("groupPriorityMinimum", 0), ("versionPriority", 0)))
     return {**manifest, "spec": spec, "status": manifest.get("status") or {}}
 
@@ -220,7 +220,7 @@ def default_custom_resource_definition(manifest: ManifestPart) -> ManifestPart:
 def _default_conversion(source: ManifestPart) -> ManifestPart:
     def webhook(each_webhook: ManifestPart) -> ManifestPart:
         defaulted = dict(each_webhook)
-        update_struct(defaulted, "clientConfig", _default_service_port)
+        update_struct(defaulted, "clientConfig", _default_service_reference_port)
         return defaulted
 
     defaulted = dict(source)

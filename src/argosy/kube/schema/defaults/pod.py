@@ -63,18 +63,18 @@ def default_probe(source: ManifestPart) -> ManifestPart:
     defaulted = dict(source)
     for name, value in _PROBE_DEFAULTS:
         defaulted[name] = defaulted.get(name) or value
-    _default_handler(defaulted)
+    _default_http_get_action(defaulted)
     update_struct(defaulted, "grpc", lambda action: copy_with_defaults(action, ("service", "")))
     return defaulted
 
 
-def _default_handler(target: ManifestPart) -> None:
+def _default_http_get_action(target: ManifestPart) -> None:
     update_struct(target, "httpGet", lambda action: copy_with_defaults(action, ("path", "/"), ("scheme", "HTTP")))
 
 
 def _default_lifecycle_hook(source: ManifestPart) -> ManifestPart:
     defaulted = dict(source)
-    _default_handler(defaulted)
+    _default_http_get_action(defaulted)
     return defaulted
 
 
@@ -95,7 +95,7 @@ def default_field_refs(source: ManifestPart) -> ManifestPart:
     return defaulted
 
 
-def _default_variable(source: ManifestPart) -> ManifestPart:
+def _default_env_variable(source: ManifestPart) -> ManifestPart:
     if not isinstance(source.get("valueFrom"), dict):
         return source
     return {**source, "valueFrom": default_field_refs(source["valueFrom"])}
@@ -111,7 +111,7 @@ def default_container(source: ManifestPart) -> ManifestPart:
         defaulted["terminationMessagePolicy"] = "File"
     defaulted["resources"] = canonicalize_resources(defaulted.get("resources") or {})
     update_items(defaulted, "ports", lambda port: copy_with_defaults(port, ("protocol", "TCP")))
-    update_items(defaulted, "env", _default_variable)
+    update_items(defaulted, "env", _default_env_variable)
     for name in ("livenessProbe", "readinessProbe", "startupProbe"):
         update_struct(defaulted, name, default_probe)
     update_struct(defaulted, "lifecycle", _default_lifecycle)

@@ -91,7 +91,7 @@ _RULES_BY_KIND: dict[tuple[str, str], KindRules] = {
     ),
     ("", "Node"): KindRules("csm", create_check=namespace_secret_quota_node.validate_node),
     ("", "PersistentVolume"): KindRules(
-        "cscu", create_check=storage.validate_volume, update_check=storage.validate_volume_update
+        "cscu", create_check=storage.validate_persistent_volume, update_check=storage.validate_persistent_volume_update
     ),
     ("", "PersistentVolumeClaim"): KindRules(
         "csmcu", create_check=storage.validate_claim, update_check=storage.validate_claim_update

@@ -117,7 +117,7 @@ def _drop_namespace_if_cluster_scoped(resource: ApiResource, manifest: Manifest)
 
 
 def _prepare_pod(manifest: Manifest) -> Manifest:
-    spec = _apply_admission_plugins(manifest.get("spec") or {})
+    spec = _set_priority_and_tolerations(manifest.get("spec") or {})
     status = {**manifest["status"], "qosClass": find_qos_class(spec)}
     if spec.get("schedulingGates"):
         gated_condition = {
@@ -132,7 +132,7 @@ def _prepare_pod(manifest: Manifest) -> Manifest:
     return {**manifest, "spec": spec, "status": status}
 
 
-def _apply_admission_plugins(spec: Manifest) -> Manifest:
+def _set_priority_and_tolerations(spec: Manifest) -> Manifest:
     """Apply the default admission plug-ins: priority, and tolerations of failing nodes."""
     admitted = dict(spec)
     priority = _SYSTEM_PRIORITIES.get(admitted.get("priorityClassName") or "")
@@ -159,7 +159,7 @@ def add_default_tolerations(spec: Manifest) -> Manifest:
     return {**spec, "tolerations": tolerations}
 
 
-def _prepare_pod_update(manifest: Manifest, _: Manifest) -> Manifest:
+def _add_tolerations_on_update(manifest: Manifest, _: Manifest) -> Manifest:
     return {**manifest, "spec": add_default_tolerations(manifest.get("spec") or {})}
 
 
@@ -185,13 +185,13 @@ def _read_compute_resources(amounts: Manifest) -> Manifest:
     return {name: value for name, value in values.items() if value > 0}
 
 
-def _prepare_persistent_volume(manifest: Manifest) -> Manifest:
+def _set_phase_transition_time(manifest: Manifest) -> Manifest:
     created_at = (manifest.get("metadata") or {}).get("creationTimestamp")
     status = {**manifest["status"], **({"lastPhaseTransitionTime": created_at} if created_at else {})}
     return {**manifest, "status": status}
 
 
-def _prepare_namespace(manifest: Manifest) -> Manifest:
+def _add_namespace_finalizer(manifest: Manifest) -> Manifest:
     spec = manifest.get("spec") or {}
     finalizers = spec.get("finalizers") or []
     if "kubernetes" in finalizers:
@@ -199,7 +199,7 @@ def _prepare_namespace(manifest: Manifest) -> Manifest:
     return {**manifest, "spec": {**spec, "finalizers": [*finalizers, "kubernetes"]}}
 
 
-def _prepare_claim(manifest: Manifest) -> Manifest:
+def _copy_claim_data_source(manifest: Manifest) -> Manifest:
     spec = manifest.get("spec") or {}
     source, ref = spec.get("dataSource"), spec.get("dataSourceRef")
     if source and not ref:
@@ -209,7 +209,7 @@ def _prepare_claim(manifest: Manifest) -> Manifest:
     return {**manifest, "spec": spec}
 
 
-def _prepare_job(manifest: Manifest) -> Manifest:
+def _generate_job_selector(manifest: Manifest) -> Manifest:
     spec, metadata = manifest.get("spec") or {}, manifest.get("metadata") or {}
     if spec.get("manualSelector"):
         return manifest
@@ -234,18 +234,18 @@ def _set_annotation(manifest: Manifest, name: str, value: str) -> Manifest:
     return {**manifest, "metadata": {**metadata, "annotations": annotations}}
 
 
-def _prepare_daemon_set(manifest: Manifest) -> Manifest:
+def _set_template_generation(manifest: Manifest) -> Manifest:
     return _set_annotation(manifest, _TEMPLATE_GENERATION_ANNOTATION, "1")
 
 
-def _prepare_daemon_set_update(manifest: Manifest, old: Manifest) -> Manifest:
+def _update_template_generation(manifest: Manifest, old: Manifest) -> Manifest:
     old_generation = ((old.get("metadata") or {}).get("annotations") or {}).get(_TEMPLATE_GENERATION_ANNOTATION) or "0"
     count = int(old_generation) if old_generation.isdecimal() else 0
     changed = (manifest.get("spec") or {}).get("template") != (old.get("spec") or {}).get("template")
     return _set_annotation(manifest, _TEMPLATE_GENERATION_ANNOTATION, str(count + changed))
 
 
-def _prepare_namespace_update(manifest: Manifest, old: Manifest) -> Manifest:
+def _keep_namespace_finalizers(manifest: Manifest, old: Manifest) -> Manifest:
     """Keep the finalizers of a Namespace; only its finalize subresource changes them."""
     spec = {name: value for name, value in (manifest.get("spec") or {}).items() if name != "finalizers"}
     finalizers = (old.get("spec") or {}).get("finalizers")
@@ -253,16 +253,16 @@ def _prepare_namespace_update(manifest: Manifest, old: Manifest) -> Manifest:
 
 
 _PREPARE_CREATE: dict[tuple[str, str], Callable[[Manifest], Manifest]] = {
-    ("", "Namespace"): _prepare_namespace,
-    ("", "PersistentVolume"): _prepare_persistent_volume,
-    ("", "PersistentVolumeClaim"): _prepare_claim,
+    ("", "Namespace"): _add_namespace_finalizer,
+    ("", "PersistentVolume"): _set_phase_transition_time,
+    ("", "PersistentVolumeClaim"): _copy_claim_data_source,
     ("", "Pod"): _prepare_pod,
-    ("apps", "DaemonSet"): _prepare_daemon_set,
-    ("batch", "Job"): _prepare_job,
+    ("apps", "DaemonSet"): _set_template_generation,
+    ("batch", "Job"): _generate_job_selector,
 }
 _PREPARE_UPDATE: dict[tuple[str, str], Callable[[Manifest, Manifest], Manifest]] = {
-    ("", "Pod"): _prepare_pod_update,
-    ("", "Namespace"): _prepare_namespace_update,
+    ("", "Pod"): _add_tolerations_on_update,
+    ("", "Namespace"): _keep_namespace_finalizers,
     ("", "Service"): keep_allocated_fields,
-    ("apps", "DaemonSet"): _prepare_daemon_set_update,
+    ("apps", "DaemonSet"): _update_template_generation,
 }

@@ -33,7 +33,7 @@ def validate_metadata_create(
     errors: FieldErrors = []
     prefix = metadata.get("generateName")
     if prefix:
-        messages = name_label_address_syntax.check_name_prefix(name_check, prefix)
+        messages = name_label_address_syntax.check_generate_name(name_check, prefix)
         errors.extend(invalid("metadata.generateName", format_go_value(prefix), message) for message in messages)
     name = metadata.get("name")
     if not name:

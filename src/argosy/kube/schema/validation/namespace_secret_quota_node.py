@@ -50,7 +50,7 @@ _COUNTED_RESOURCES = _QUOTA_NAMES - {
 }
 
 
-def _decoded_size(text: str) -> int:
+def _base64_decoded_size(text: str) -> int:
     return len(text) * 3 // 4 - text[-2:].count("=")
 
 
@@ -59,7 +59,7 @@ def validate_secret(manifest: ManifestPart) -> FieldErrors:
     data = manifest.get("data") or {}
     for key in data:
         check_syntax(errors, f"data[{key}]", key, name_label_address_syntax.check_config_key)
-    if sum(_decoded_size(value or "") for value in data.values()) > _MAX_DATA_BYTES:
+    if sum(_base64_decoded_size(value or "") for value in data.values()) > _MAX_DATA_BYTES:
         errors.append(too_long("data", _MAX_DATA_BYTES))
     secret_type = manifest.get("type") or ""
     if secret_type == "kubernetes.io/service-account-token":
@@ -71,12 +71,12 @@ def validate_secret(manifest: ManifestPart) -> FieldErrors:
     for key in _REQUIRED_SECRET_KEYS.get(secret_type, ()):
         if key not in data or (secret_type == "kubernetes.io/ssh-auth" and not data[key]):
             errors.append(required(f"data[{key}]"))
-        elif secret_type.startswith("kubernetes.io/dockerc") and (json_error := _find_json_error(data[key])):
+        elif secret_type.startswith("kubernetes.io/dockerc") and (json_error := _find_base64_json_error(data[key])):
             errors.append(invalid(f"data[{key}]", '"<secret contents redacted>"', json_error))
     return errors
 
 
-def _find_json_error(text: str) -> str:
+def _find_base64_json_error(text: str) -> str:
     try:
         value = json.loads(base64.b64decode(text or "", validate=True))
     except (ValueError, binascii.Error, RecursionError):
@@ -133,7 +133,7 @@ def validate_config_map(manifest: ManifestPart) -> FieldErrors:
         total += len(value or "") if (value or "").isascii() else len(value.encode(errors="surrogatepass"))
     for key, value in binary.items():
         check_syntax(errors, f"binaryData[{key}]", key, name_label_address_syntax.check_config_key)
-        total += _decoded_size(value or "")
+        total += _base64_decoded_size(value or "")
     if total > _MAX_DATA_BYTES:
         errors.append(too_long("[]", _MAX_DATA_BYTES))  # k8s: the path of the whole object
     return errors

@@ -47,7 +47,7 @@ def validate_volumes(errors: FieldErrors, spec: ManifestPart, path: str) -> set[
         volume_errors: FieldErrors = []
         kinds = [kind for kind in _VOLUME_KINDS if volume.get(kind) is not None]
         if kinds:
-            _validate_source(volume_errors, f"{field}.{kinds[0]}", kinds[0], volume[kinds[0]])
+            _validate_volume_source(volume_errors, f"{field}.{kinds[0]}", kinds[0], volume[kinds[0]])
         check_one_volume_type(volume_errors, field, kinds)
         name = volume.get("name") or ""
         if not name:
@@ -62,7 +62,7 @@ def validate_volumes(errors: FieldErrors, spec: ManifestPart, path: str) -> set[
     return valid_names
 
 
-def _validate_source(errors: FieldErrors, field: str, kind: str, source: ManifestPart) -> None:
+def _validate_volume_source(errors: FieldErrors, field: str, kind: str, source: ManifestPart) -> None:
     for name in _REQUIRED_FIELDS.get(kind, ()):
         if not source.get(name):
             errors.append(required(f"{field}.{name}"))

@@ -109,7 +109,7 @@ def _immutable_claim_fields(spec: ManifestPart, old_spec: ManifestPart, *, is_bo
     return kept
 
 
-def validate_volume(manifest: ManifestPart) -> FieldErrors:
+def validate_persistent_volume(manifest: ManifestPart) -> FieldErrors:
     errors: FieldErrors = []
     spec = manifest.get("spec") or {}
     _validate_access_modes(errors, spec, "spec", "")
@@ -140,8 +140,8 @@ def validate_volume(manifest: ManifestPart) -> FieldErrors:
     return errors
 
 
-def validate_volume_update(manifest: ManifestPart, old: ManifestPart) -> FieldErrors:
-    errors = validate_volume(manifest)
+def validate_persistent_volume_update(manifest: ManifestPart, old: ManifestPart) -> FieldErrors:
+    errors = validate_persistent_volume(manifest)
     spec, old_spec = manifest.get("spec") or {}, old.get("spec") or {}
     changed = [kind for kind in _VOLUME_SOURCES if spec.get(kind) != old_spec.get(kind)]
     if changed:

@@ -131,7 +131,7 @@ class GarbageCollector(KeyedController[StoreKey]):
                 await self.update_object(served, entry.namespace, entry.name, {**manifest, "metadata": metadata})
         elif waiting_references and uid in self._dependents:
             if any(_waits_for_dependents(dependent.body) for _, dependent in self._list_dependents(uid)):
-                await self._stop_blocking(served, entry, manifest)
+                await self._clear_block_owner_deletion(served, entry, manifest)
             await self.delete_object(served, entry, uid, Propagation.FOREGROUND)
         else:
             policies = {ORPHAN_FINALIZER: Propagation.ORPHAN, FOREGROUND_FINALIZER: Propagation.FOREGROUND}
@@ -141,7 +141,7 @@ class GarbageCollector(KeyedController[StoreKey]):
             )
             await self.delete_object(served, entry, uid, policy)
 
-    async def _stop_blocking(self, served: ApiKind, entry: StoreEntry, manifest: Manifest) -> None:
+    async def _clear_block_owner_deletion(self, served: ApiKind, entry: StoreEntry, manifest: Manifest) -> None:
         """k8s: owners in a cycle would wait for each other, so one of them stops blocking."""
         references = [
             {**reference, "blockOwnerDeletion": False} for reference in manifest["metadata"]["ownerReferences"]

@@ -77,7 +77,7 @@ class ApiServerApp:
             await self._serve(request, scope["headers"])
         except ArgosyError as error:
             if not started:
-                await self._respond_with_error(request, await self._find_durable_error(request, error))
+                await self._respond_with_error(request, await self._prefer_write_error(request, error))
             elif isinstance(error, ClusterError) and error.code == 429:
                 log.warning("closed a connection: unread responses of its user exceed the user's share of memory")
                 _abort_connection(scope)
@@ -103,7 +103,7 @@ class ApiServerApp:
                     request, status_errors.internal_error("internal error; see the log of the server")
                 )
 
-    async def _find_durable_error(self, request: HttpRequest, error: ArgosyError) -> ArgosyError:
+    async def _prefer_write_error(self, request: HttpRequest, error: ArgosyError) -> ArgosyError:
         """The error to return: an error may depend on a staged write; if that write fails, its error is returned."""
         if request.method != "GET":
             try:
@@ -118,7 +118,7 @@ class ApiServerApp:
             await self._nonresource_endpoints.serve(request)
             return
         user = self._authenticate(request, raw_headers)
-        request.set_hold(partial(self.budget.hold, user.name))
+        request.set_byte_counter(partial(self.budget.hold, user.name))
         if request.method not in METHODS:
             raise status_errors.method_not_allowed()
         if path.startswith(("/api/", "/apis/")) and path.count("/") >= 3 + path.startswith("/apis/"):

@@ -59,15 +59,15 @@ class NonResourceEndpoints:
             case ["apis"]:
                 await self._serve_discovery(request, is_core=False)
             case ["api", "v1"]:
-                await self._serve_document(request, discovery.find_resource_list(self._catalog, "", "v1"))
+                await self._serve_document(request, discovery.build_api_resource_list(self._catalog, "", "v1"))
             case ["apis", group]:
-                await self._serve_document(request, discovery.find_group(self._catalog, group))
+                await self._serve_document(request, discovery.build_api_group(self._catalog, group))
             case ["apis", group, version] if group:
-                await self._serve_document(request, discovery.find_resource_list(self._catalog, group, version))
+                await self._serve_document(request, discovery.build_api_resource_list(self._catalog, group, version))
             case ["openapi", "v3", *segments]:
                 await self._serve_openapi(request, segments)
             case ["openapi", "v2"] if openapi_v2.ACCEPT_MEDIA_TYPE in request.header(b"accept"):
-                body, _ = self._get_cached("openapi v2", self._build_openapi_v2)
+                body, _ = self._get_or_build_document("openapi v2", self._build_openapi_v2)
                 await request.respond(200, body, media=openapi_v2.MEDIA_TYPE)
             case ["openid", "v1", "jwks"]:
                 await self._plane.tokens.ensure_key()
@@ -92,7 +92,7 @@ class NonResourceEndpoints:
     # -- discovery -----------------------------------------------------------------------------------------------
 
     async def _serve_discovery(self, request: HttpRequest, *, is_core: bool) -> None:
-        version = _read_aggregated_version(request.header(b"accept"))
+        version = _read_discovery_version(request.header(b"accept"))
         if version:
             media = f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
             build = self._build_as_json(
@@ -104,7 +104,7 @@ class NonResourceEndpoints:
                 await self._serve_document(request, discovery.build_api_versions(request.header(b"host")))
                 return
             build = self._build_as_json(lambda: discovery.build_group_list(self._catalog))
-        body, etag = self._get_cached(("discovery", is_core, version), build)
+        body, etag = self._get_or_build_document(("discovery", is_core, version), build)
         headers = [(b"etag", etag.encode()), (b"cache-control", b"public"), (b"vary", b"Accept")]
         if request.header(b"if-none-match") == etag:
             await request.start_response(304, media, headers)
@@ -115,7 +115,7 @@ class NonResourceEndpoints:
     def _build_as_json(self, build: Callable[[], Manifest]) -> Callable[[], bytes]:
         return lambda: orjson.dumps(build())
 
-    def _get_cached(self, key: Any, build: Callable[[], bytes]) -> tuple[bytes, str]:
+    def _get_or_build_document(self, key: Any, build: Callable[[], bytes]) -> tuple[bytes, str]:
         """The document and its ETag, built again only if the catalog has changed."""
         cached = self._documents.get(key)
         if cached is None or cached[0] != self._catalog.version:
@@ -133,7 +133,7 @@ class NonResourceEndpoints:
     async def _serve_openapi(self, request: HttpRequest, segments: list[str]) -> None:
         """Only `kubectl explain` gets schemas, because kubectl parses the whole document again for every object."""
         if not segments:
-            body, _ = self._get_cached("openapi", lambda: orjson.dumps(self._build_openapi_index()))
+            body, _ = self._get_or_build_document("openapi", lambda: orjson.dumps(self._build_openapi_index()))
             await request.respond(200, body, media=TEXT_MEDIA_TYPE)
             return
         match segments:
@@ -147,7 +147,7 @@ class NonResourceEndpoints:
             raise NoSuchPath
         has_schemas = _wants_schemas(request)
         build = self._build_full_document if has_schemas else self._build_stub_document
-        body, etag = self._get_cached((has_schemas, group, version), lambda: build(group, version))
+        body, etag = self._get_or_build_document((has_schemas, group, version), lambda: build(group, version))
         await request.respond(200, body, headers=[(b"etag", etag.encode())])
 
     def _build_openapi_v2(self) -> bytes:
@@ -201,7 +201,7 @@ async def _respond_with_json(request: HttpRequest, value: Manifest, *, indent: b
     await request.respond(200, orjson.dumps(value, option=orjson.OPT_INDENT_2 if indent else None))
 
 
-def _read_aggregated_version(accept: str) -> str:
+def _read_discovery_version(accept: str) -> str:
     """k8s: v2, v2beta1, or "" for the legacy documents, whichever the client lists first."""
     for media, parameters in parse_accept_header(accept):
         if media == "application/json" and parameters.get("as") == "APIGroupDiscoveryList":

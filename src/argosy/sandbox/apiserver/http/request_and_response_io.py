@@ -68,11 +68,11 @@ class HttpRequest:
         """Send the response through `send` from now on."""
         self._send = send
 
-    def set_hold(self, hold: HoldBytes) -> None:
+    def set_byte_counter(self, hold: HoldBytes) -> None:
         """Count bytes that wait to be written with `hold` from now on."""
         self._hold = hold
 
-    def hold_bytes(self, size: int) -> AbstractContextManager[None]:
+    def count_held_bytes(self, size: int) -> AbstractContextManager[None]:
         """Count bytes that are in memory only for this response, while the block runs."""
         return self._hold(size) if self._hold is not None and size else nullcontext()
 
@@ -114,7 +114,7 @@ class HttpRequest:
         headers: Sequence[tuple[bytes, bytes]] = (),
         warnings: Sequence[str] = (),
     ) -> None:
-        with self.hold_bytes(len(body) if len(body) > WRITE_CHUNK_BYTES else 0):
+        with self.count_held_bytes(len(body) if len(body) > WRITE_CHUNK_BYTES else 0):
             await self._respond(code, body, media, [*headers, *build_warning_headers(warnings)])
 
     async def _respond(self, code: int, body: bytes, media: str, headers: list[tuple[bytes, bytes]]) -> None:

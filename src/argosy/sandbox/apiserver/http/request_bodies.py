@@ -108,7 +108,7 @@ def read_patch(body: bytes, content_type: str, served: ApiKind) -> tuple[PatchKi
         raise status_errors.bad_request(str(error)) from error
 
 
-def read_call(query: Mapping[str, str], user: User, user_agent: str, options_kind: str) -> RegistryCall:
+def read_write_options(query: Mapping[str, str], user: User, user_agent: str, options_kind: str) -> RegistryCall:
     """Read the options of a write. `options_kind` is their kind, for error messages."""
     field_errors = []
     dry_run = query.get("dryRun", "")

@@ -21,7 +21,12 @@ from argosy.sandbox.apiserver.http.content_negotiation import negotiate_format
 from argosy.sandbox.apiserver.http.paths import RequestTarget
 from argosy.sandbox.apiserver.http.protobuf_yaml_list_encoder import MAX_LIST_JOB_BYTES, group_entries
 from argosy.sandbox.apiserver.http.request_and_response_io import WRITE_CHUNK_BYTES, HttpRequest
-from argosy.sandbox.apiserver.http.request_bodies import estimate_work_bytes, read_call, read_object, read_patch
+from argosy.sandbox.apiserver.http.request_bodies import (
+    estimate_work_bytes,
+    read_object,
+    read_patch,
+    read_write_options,
+)
 from argosy.sandbox.apiserver.http.response_encoding import ResponseEncoder
 from argosy.sandbox.apiserver.http.user_response_and_watch_limits import WatchLimit
 from argosy.sandbox.apiserver.listing import (
@@ -141,7 +146,7 @@ class ResourceEndpoints:
         if size <= WRITE_CHUNK_BYTES:
             await request.respond(200, encoder.encode_page(page), media=encoder.media_type)
             return
-        with request.hold_bytes(page.copied_bytes):
+        with request.count_held_bytes(page.copied_bytes):
             if encoder.can_send_in_chunks:
                 await request.respond_in_chunks(200, encoder.encode_page_in_chunks(page), media=encoder.media_type)
             else:
@@ -212,8 +217,8 @@ class ResourceEndpoints:
 
     # -- writing -------------------------------------------------------------------------------------------------
 
-    def _read_call(self, request: HttpRequest, user: User) -> RegistryCall:
-        return read_call(request.query, user, request.header(b"user-agent"), OPTIONS_KINDS[request.method])
+    def _read_write_options(self, request: HttpRequest, user: User) -> RegistryCall:
+        return read_write_options(request.query, user, request.header(b"user-agent"), OPTIONS_KINDS[request.method])
 
     async def _read_body(self, request: HttpRequest, kind: str, call: RegistryCall) -> tuple[Any, RegistryCall]:
         strict = call.validation != "Ignore"
@@ -225,7 +230,7 @@ class ResourceEndpoints:
         )
 
     async def _create(self, request: HttpRequest, target: RequestTarget, user: User) -> None:
-        call = self._read_call(request, user)
+        call = self._read_write_options(request, user)
         encoder = self._build_encoder(request, target)
         body, call = await self._read_body(request, target.served.resource.kind, call)
         if self._subresources.is_review_kind(target.served):
@@ -236,7 +241,7 @@ class ResourceEndpoints:
         await self._respond_with_result(request, encoder, result, user)
 
     async def _update(self, request: HttpRequest, target: RequestTarget, user: User) -> None:
-        call = self._read_call(request, user)
+        call = self._read_write_options(request, user)
         encoder = self._build_encoder(request, target)
         body, call = await self._read_body(request, target.served.resource.kind, call)
         if target.subresource == "scale":
@@ -252,7 +257,7 @@ class ResourceEndpoints:
         await self._respond_with_result(request, encoder, result, user)
 
     async def _patch(self, request: HttpRequest, target: RequestTarget, user: User) -> None:
-        call = self._read_call(request, user)
+        call = self._read_write_options(request, user)
         encoder = self._build_encoder(request, target)
         served = target.served
         body, media = await request.read_body(), request.header(b"content-type")
@@ -282,7 +287,7 @@ class ResourceEndpoints:
     async def _create_subresource(self, request: HttpRequest, target: RequestTarget, user: User) -> None:
         if target.subresource in CONNECT_SUBRESOURCES:
             raise self._build_connect_error(target, user)
-        call = self._read_call(request, user)
+        call = self._read_write_options(request, user)
         encoder = self._build_encoder(request, target)
         body, call = await self._read_body(request, target.served.resource.kind, call)
         served, object_target = target.served, (target.namespace, target.name, target.subresource)
@@ -335,5 +340,5 @@ class ResourceEndpoints:
 
 async def _write_lines(request: HttpRequest, lines: AsyncIterator[bytes]) -> None:
     async for line in lines:
-        with request.hold_bytes(len(line)):
+        with request.count_held_bytes(len(line)):
             await request.write(line)

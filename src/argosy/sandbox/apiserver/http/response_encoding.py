@@ -67,7 +67,7 @@ class ResponseEncoder:
             case "Table":
                 return self.encode_manifest(self.build_table([entry], {"resourceVersion": str(entry.revision)}))
             case _:
-                return self.encode_manifest(self._build_partial(self.served.read_entry(entry)))
+                return self.encode_manifest(self._build_partial_metadata(self.served.read_entry(entry)))
 
     @property
     def returns_stored_bytes(self) -> bool:
@@ -97,14 +97,14 @@ class ResponseEncoder:
         """The bytes of a list up to its first item, and the function that encodes an item."""
         head, field = self._build_list_head(self._build_list_metadata(page))
         item_encoders = {"Table": self._encode_row, "": self.served.encode_list_item}
-        encode_item = item_encoders.get(self.response_format.projection, self._encode_partial)
+        encode_item = item_encoders.get(self.response_format.projection, self._encode_partial_metadata)
         return orjson.dumps(head)[:-1] + f',"{field}":['.encode(), encode_item
 
     def _encode_row(self, entry: StoreEntry) -> bytes:
         return orjson.dumps(self._build_row(self.served.read_entry(entry)))
 
-    def _encode_partial(self, entry: StoreEntry) -> bytes:
-        return orjson.dumps(self._build_partial(self.served.read_entry(entry)))
+    def _encode_partial_metadata(self, entry: StoreEntry) -> bytes:
+        return orjson.dumps(self._build_partial_metadata(self.served.read_entry(entry)))
 
     def encode_page(self, page: ListPage) -> bytes:
         if self.returns_stored_bytes:
@@ -139,7 +139,7 @@ class ResponseEncoder:
             case "":
                 return [orjson.loads(self.served.encode_list_item(entry)) for entry in entries]
             case _:
-                return [self._build_partial(self.served.read_entry(entry)) for entry in entries]
+                return [self._build_partial_metadata(self.served.read_entry(entry)) for entry in entries]
 
     def _build_list_metadata(self, page: ListPage) -> dict[str, Any]:
         metadata: dict[str, Any] = {"resourceVersion": str(page.revision)}
@@ -176,10 +176,10 @@ class ResponseEncoder:
         if self._include_object == "Object":
             row_object = manifest
         elif self._include_object == "Metadata":
-            row_object = self._build_partial(manifest)
+            row_object = self._build_partial_metadata(manifest)
         return {"cells": self.served.build_cells(manifest, self._clock()), "object": row_object}
 
-    def _build_partial(self, manifest: Manifest) -> Manifest:
+    def _build_partial_metadata(self, manifest: Manifest) -> Manifest:
         return {**PARTIAL_TYPE_META, "metadata": manifest["metadata"]}
 
     def encode_scale(self, manifest: Manifest) -> bytes:
@@ -187,7 +187,10 @@ class ResponseEncoder:
         if self.response_format.projection != "Table":
             return self.encode_manifest(manifest)
         scale_columns = columns.get_columns(SCALE_KIND, "v1")
-        row = {"cells": scale_columns.build_cells(manifest, self._clock()), "object": self._build_partial(manifest)}
+        row = {
+            "cells": scale_columns.build_cells(manifest, self._clock()),
+            "object": self._build_partial_metadata(manifest),
+        }
         head = {"kind": "Table", "apiVersion": f"meta.k8s.io/{self.response_format.table_version}"}
         list_metadata = {"resourceVersion": manifest["metadata"].get("resourceVersion", "")}
         return self.encode_manifest(
@@ -201,8 +204,8 @@ class ResponseEncoder:
         """Encode one event of a watch: a line of JSON, or a protobuf frame."""
         if self.response_format.encoding == "protobuf":
             manifest = self.served.read_entry(entry)
-            return self._encode_frame(
-                type_, self._build_partial(manifest) if self.response_format.projection else manifest
+            return self._encode_watch_frame(
+                type_, self._build_partial_metadata(manifest) if self.response_format.projection else manifest
             )
         if self.response_format.projection == "":
             object_bytes = self.served.encode_entry(entry)
@@ -212,7 +215,7 @@ class ResponseEncoder:
                 self.build_table([entry], {"resourceVersion": str(entry.revision)}, with_columns=is_first)
             )
         else:
-            object_bytes = orjson.dumps(self._build_partial(self.served.read_entry(entry)))
+            object_bytes = orjson.dumps(self._build_partial_metadata(self.served.read_entry(entry)))
         return b'{"type":"' + type_.encode() + b'","object":' + object_bytes + b"}\n"
 
     def encode_bookmark(self, revision: int, annotations: Mapping[str, str] | None, *, is_first: bool) -> bytes:
@@ -227,13 +230,13 @@ class ResponseEncoder:
             manifest = {**self.build_table([], version, with_columns=is_first), "rows": [row]}
         elif self.response_format.projection:
             manifest = {**PARTIAL_TYPE_META, "metadata": metadata}
-        return self._encode_frame("BOOKMARK", manifest)
+        return self._encode_watch_frame("BOOKMARK", manifest)
 
     def encode_error(self, error: ArgosyError) -> bytes:
         """Encode the ERROR event that ends a watch."""
-        return self._encode_frame("ERROR", status_errors.error_to_status(error))
+        return self._encode_watch_frame("ERROR", status_errors.error_to_status(error))
 
-    def _encode_frame(self, type_: str, manifest: Manifest) -> bytes:
+    def _encode_watch_frame(self, type_: str, manifest: Manifest) -> bytes:
         if self.response_format.encoding == "protobuf":
             return protobuf_envelope.encode_event(type_, protobuf_envelope.encode(manifest))
         return orjson.dumps({"type": type_, "object": manifest}) + b"\n"

@@ -28,7 +28,7 @@ from argosy.kube.well_known_kinds import (
 from argosy.sandbox.simulators.conditional_writes import (
     NAMESPACE_TERMINATING,
     delete_object,
-    retry_on_conflict,
+    requeue_on_conflict,
     update_status_if_changed,
 )
 from argosy.sandbox.simulators.deployment_replica_set_manifests import read_revision
@@ -50,7 +50,7 @@ from argosy.sandbox.simulators.kserve.kinds_and_labels import (
 from argosy.sandbox.simulators.kserve.model_probe_interface import ModelProbe, ModelState, ProbeResult
 from argosy.sandbox.simulators.kserve.pod_specs import build_pod_template
 from argosy.sandbox.simulators.kserve.runtime_selection import RuntimeChoice, choose_runtime
-from argosy.sandbox.simulators.kserve.storage_uri_and_volumes import find_storage_problem, is_waiting_for_storage
+from argosy.sandbox.simulators.kserve.storage_uri_and_volumes import find_storage_problem, uses_claim_or_secret_storage
 from argosy.sandbox.simulators.kserve.webhooks import apply_defaults
 from argosy.sandbox.simulators.openshift.openshift_kind_and_component_names import DEFAULT_DOMAIN
 from argosy.sandbox.simulators.owner_references_and_marks import (
@@ -109,7 +109,7 @@ class InferenceServiceController:
     def _enqueue_services_with_storage(self, manifest: Manifest) -> Iterable[ResourceKey]:
         return [key for key in self._keys_with_storage if key.namespace == manifest["metadata"]["namespace"]]
 
-    @retry_on_conflict
+    @requeue_on_conflict
     async def reconcile(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
         service = context.cache.get(key)
         if service is None or is_being_deleted(service) or is_simulated_by_other_addon(service):
@@ -122,13 +122,13 @@ class InferenceServiceController:
         if with_defaults != service:  # the API server called no admission handlers
             await context.cluster.replace(with_defaults)
             return None
-        if is_waiting_for_storage(service):
+        if uses_claim_or_secret_storage(service):
             self._keys_with_storage.add(key)
         if is_stopped(service):
             await self._release_model(key)
             await self._stop(service, context)
             return None
-        return await self._serve(service, context)
+        return await self._reconcile_serving(service, context)
 
     async def _stop(self, service: Manifest, context: ControllerContext) -> None:
         """kserve: delete all owned objects and keep only the InferenceService."""
@@ -143,7 +143,7 @@ class InferenceServiceController:
         if await update_status_if_changed(service, status, context.cluster):
             await self._events.record(service, build_status_events(service, status), context)
 
-    async def _serve(self, service: Manifest, context: ControllerContext) -> Requeue | None:
+    async def _reconcile_serving(self, service: Manifest, context: ControllerContext) -> Requeue | None:
         runtime_choice = _choose_runtime(service, context.cache)
         problem = _find_injected_problem(service) or await find_storage_problem(service, context.cache, context.cluster)
         deployments: dict[str, Manifest | None] = {}
@@ -225,10 +225,10 @@ class InferenceServiceController:
         """Apply an object if it differs; changes by others are reverted."""
         key = key_of(manifest)
         live = context.cache.get(key)
-        if live is not None and self._applied.get(key) == (manifest, _read_version(live)):
+        if live is not None and self._applied.get(key) == (manifest, _read_generation_or_version(live)):
             return
         stored = await context.cluster.apply(manifest, manager=FIELD_MANAGER, force=True)
-        self._applied[key] = manifest, _read_version(stored)
+        self._applied[key] = manifest, _read_generation_or_version(stored)
 
     async def _apply_external_access(self, service: Manifest, context: ControllerContext) -> ExternalAccess:
         if not self._has_routes:
@@ -301,7 +301,7 @@ def _list_deployments(service: Manifest, component: str, cache: InformerCache) -
     ]
 
 
-def _read_version(live: Manifest) -> object:
+def _read_generation_or_version(live: Manifest) -> object:
     """k8s: the generation counts spec changes; a Service has none."""
     return live["metadata"].get("generation") or live["metadata"].get("resourceVersion")
 

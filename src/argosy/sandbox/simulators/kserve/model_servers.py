@@ -100,7 +100,7 @@ class ModelServers:
 
     def model_url(self, manifest: Manifest) -> str:
         """Return the URL of the model that a Pod or Service belongs to, or an empty string."""
-        key = _find_service_key(manifest)
+        key = _find_inference_service_key(manifest)
         return self.find_url(key) if key is not None else ""
 
     async def release(self, key: ResourceKey) -> None:
@@ -117,7 +117,7 @@ class ModelServers:
 
     def lines(self, pod: Manifest, *, container: str, follow: bool, tail: int | None) -> AsyncIterator[str] | None:
         """Return the output of the process that serves this Pod, or None if there is none."""
-        key = _find_service_key(pod)
+        key = _find_inference_service_key(pod)
         served = self._served.get(key) if key is not None else None
         if key is None or served is None or self._logs is None or not is_ready(pod):
             return None
@@ -186,7 +186,7 @@ def _read_previous_port(service: Manifest) -> int:
     return port if (url.hostname or "").endswith(f".{MODEL_DOMAIN}") and port >= 1024 else 0
 
 
-def _find_service_key(manifest: Manifest) -> ResourceKey | None:
+def _find_inference_service_key(manifest: Manifest) -> ResourceKey | None:
     """Return the key of the InferenceService whose predictor a Pod or Service belongs to, or None."""
     labels = manifest["metadata"].get("labels") or {}
     if labels.get(COMPONENT_LABEL) != "predictor" or not labels.get(INFERENCE_SERVICE_LABEL):

@@ -100,7 +100,7 @@ async def _find_secret_problem(service: Manifest, key: str, cluster: Cluster) ->
     return "" if key in data else f"specified storage key {key} not found in storage secret {name}"
 
 
-def is_waiting_for_storage(service: Manifest) -> bool:
+def uses_claim_or_secret_storage(service: Manifest) -> bool:
     """True if a new claim or Secret may be the one the service waits for."""
     predictor = (service.get("spec") or {}).get("predictor") or {}
     key = ((predictor.get("model") or {}).get("storage") or {}).get("key")

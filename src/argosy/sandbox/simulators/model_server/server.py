@@ -48,7 +48,7 @@ class ModelRegistry:
         self._entries: dict[str, ModelEntry] = {}
         self._has_models = threading.Event()
 
-    def handle_line(self, line: str) -> None:
+    def register_from_line(self, line: str) -> None:
         self._register_or_forget(json.loads(line))
         self._has_models.set()
 
@@ -269,7 +269,7 @@ def main(socket_number: int) -> None:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     for line in sys.stdin:
         with contextlib.suppress(ValueError, KeyError):
-            registry.handle_line(line)
+            registry.register_from_line(line)
     os._exit(0)
 
 

@@ -18,7 +18,7 @@ from argosy.sandbox.simulators.conditional_writes import (
     create_if_absent,
     delete_object,
     patch_object,
-    retry_on_conflict,
+    requeue_on_conflict,
     update_status_if_changed,
 )
 from argosy.sandbox.simulators.openshift.builds import (
@@ -84,7 +84,7 @@ class BuildConfigController:
     name = "simulated-buildconfigs"
     watches = (Watch(BUILD_CONFIG, enqueue_if_unmarked), Watch(BUILD, _enqueue_config_of_build))
 
-    @retry_on_conflict
+    @requeue_on_conflict
     async def reconcile(self, key: ResourceKey, context: ControllerContext) -> None:
         config = context.cache.get(key)
         if config is None or is_being_deleted(config) or is_simulated_by_other_addon(config):

@@ -15,7 +15,7 @@ from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.timestamps_and_delays import remaining_delay
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import BUILD, BUILD_CONFIG
-from argosy.sandbox.simulators.conditional_writes import retry_on_conflict, update_status_if_changed
+from argosy.sandbox.simulators.conditional_writes import requeue_on_conflict, update_status_if_changed
 from argosy.sandbox.simulators.openshift.image_streams import add_pushed_image, hash_to_digest
 from argosy.sandbox.simulators.openshift.openshift_kind_and_component_names import IMAGE_STREAM, REGISTRY_HOST
 from argosy.sandbox.simulators.owner_references_and_marks import (
@@ -67,7 +67,7 @@ class BuildController:
     def _enqueue_unfinished(self, _: Manifest) -> Iterable[ResourceKey]:
         return tuple(self._unfinished)
 
-    @retry_on_conflict
+    @requeue_on_conflict
     async def reconcile(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
         self._unfinished.discard(key)
         build = context.cache.get(key)
@@ -106,7 +106,7 @@ class BuildController:
                     **_build_output_fields(build),
                 }, None
             case "New":
-                return _build_new_status(build, current, problem, context.cache), None
+                return _compute_new_build_status(build, current, problem, context.cache), None
             case "Pending":
                 if settings.fault is InjectedFault.UNSCHEDULABLE:
                     return current, None
@@ -175,7 +175,9 @@ def list_sibling_builds(build: Manifest, cache: InformerCache) -> list[Manifest]
     return [sibling for sibling in builds if key_of(sibling) != key_of(build)]
 
 
-def _build_new_status(build: Manifest, current: dict[str, Any], problem: str, cache: InformerCache) -> dict[str, Any]:
+def _compute_new_build_status(
+    build: Manifest, current: dict[str, Any], problem: str, cache: InformerCache
+) -> dict[str, Any]:
     """Return the status of a New Build: Pending if it may start, else the reason why not."""
     target = _find_output_tag(build)
     if problem:

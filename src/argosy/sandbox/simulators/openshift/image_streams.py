@@ -19,7 +19,7 @@ from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.simulators.conditional_writes import (
     create_if_absent,
     patch_object,
-    retry_on_conflict,
+    requeue_on_conflict,
     update_status_if_changed,
 )
 from argosy.sandbox.simulators.openshift.openshift_kind_and_component_names import (
@@ -79,7 +79,7 @@ class ImageStreamController:
     name = "simulated-imagestreams"
     watches = (Watch(IMAGE_STREAM, enqueue_if_unmarked),)
 
-    @retry_on_conflict
+    @requeue_on_conflict
     async def reconcile(self, key: ResourceKey, context: ControllerContext) -> None:
         stream = context.cache.get(key)
         if stream is None or is_being_deleted(stream) or is_simulated_by_other_addon(stream):

@@ -15,7 +15,7 @@ from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps_and_delays import format_timestamp, remaining_delay
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import CLUSTER_SERVICE_VERSION, OPERATOR_GROUP, SUBSCRIPTION
-from argosy.sandbox.simulators.conditional_writes import create_if_absent, retry_on_conflict, update_status_if_changed
+from argosy.sandbox.simulators.conditional_writes import create_if_absent, requeue_on_conflict, update_status_if_changed
 from argosy.sandbox.simulators.openshift.openshift_kind_and_component_names import (
     GLOBAL_OPERATORS_NAMESPACE,
     INSTALL_PLAN,
@@ -74,7 +74,7 @@ class SubscriptionController:
     def _enqueue_unfinished(self, _: Manifest) -> Iterable[ResourceKey]:
         return tuple(self._unfinished)
 
-    @retry_on_conflict
+    @requeue_on_conflict
     async def reconcile(self, key: ResourceKey, context: ControllerContext) -> None:
         self._unfinished.discard(key)
         subscription = context.cache.get(key)
@@ -157,7 +157,7 @@ class InstallPlanController:
     def _enqueue_failed(self, _: Manifest) -> Iterable[ResourceKey]:
         return tuple(self._failed)
 
-    @retry_on_conflict
+    @requeue_on_conflict
     async def reconcile(self, key: ResourceKey, context: ControllerContext) -> None:
         self._failed.discard(key)
         plan = context.cache.get(key)
@@ -224,7 +224,7 @@ class ClusterServiceVersionController:
     def _enqueue_unfinished(self, _: Manifest) -> Iterable[ResourceKey]:
         return tuple(self._unfinished)
 
-    @retry_on_conflict
+    @requeue_on_conflict
     async def reconcile(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
         self._unfinished.discard(key)
         version = context.cache.get(key)

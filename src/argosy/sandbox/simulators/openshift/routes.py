@@ -15,7 +15,7 @@ from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import ROUTE
-from argosy.sandbox.simulators.conditional_writes import patch_object, retry_on_conflict, update_status_if_changed
+from argosy.sandbox.simulators.conditional_writes import patch_object, requeue_on_conflict, update_status_if_changed
 from argosy.sandbox.simulators.openshift.openshift_kind_and_component_names import DEFAULT_DOMAIN, SERVER_FIELD_MANAGER
 from argosy.sandbox.simulators.owner_references_and_marks import (
     SIMULATED_NOTE,
@@ -42,7 +42,7 @@ def set_default_host(route: Manifest, domain: str = DEFAULT_DOMAIN) -> Manifest:
     return {**route, "metadata": annotated_metadata, "spec": {**spec, "host": f"{first_label}.{domain}"}}
 
 
-def set_default_insecure_policy(route: Manifest) -> Manifest:
+def normalize_empty_insecure_policy(route: Manifest) -> Manifest:
     """Store an empty insecureEdgeTerminationPolicy as None, which is what it means."""
     spec = route.get("spec") or {}
     tls = spec.get("tls") or {}
@@ -56,7 +56,7 @@ def build_admission_handler(domain: str = DEFAULT_DOMAIN) -> AdmissionHandler:
         if old is not None and not (new.get("spec") or {}).get("host"):
             spec = {**(new.get("spec") or {}), "host": (old.get("spec") or {}).get("host") or ""}
             new = {**new, "spec": spec}  # a generated host is kept when the Route is applied again
-        return set_default_insecure_policy(set_default_host(new, domain))
+        return normalize_empty_insecure_policy(set_default_host(new, domain))
 
     return AdmissionHandler(ROUTE, "route-host.openshift.io", SERVER_FIELD_MANAGER, admit)
 
@@ -72,7 +72,7 @@ class RouteController:
     def _enqueue_rejected(self, _: Manifest) -> Iterable[ResourceKey]:
         return tuple(self._rejected)
 
-    @retry_on_conflict
+    @requeue_on_conflict
     async def reconcile(self, key: ResourceKey, context: ControllerContext) -> None:
         self._rejected.discard(key)
         route = context.cache.get(key)

@@ -17,7 +17,7 @@ from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import DATA_SCIENCE_CLUSTER
 from argosy.sandbox.simulators.conditional_writes import (
     equals_ignoring_empty,
-    retry_on_conflict,
+    requeue_on_conflict,
     update_status_if_changed,
 )
 from argosy.sandbox.simulators.openshift_ai.kinds_and_field_managers import GATEWAY, OPERATOR_FIELD_MANAGER
@@ -64,7 +64,7 @@ class DataScienceClusterController:
     def _enqueue_clusters_of_gateway(self, gateway: Manifest) -> Iterable[ResourceKey]:
         return tuple(self._cluster_keys) if gateway["metadata"]["name"] in GATEWAYS else ()
 
-    @retry_on_conflict
+    @requeue_on_conflict
     async def reconcile(self, key: ResourceKey, context: ControllerContext) -> None:
         data_science_cluster = context.cache.get(key)
         if (

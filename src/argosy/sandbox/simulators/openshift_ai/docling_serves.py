@@ -12,7 +12,7 @@ from argosy.kube.controller import ControllerContext, Watch, map_to_owner
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import DEPLOYMENT
-from argosy.sandbox.simulators.conditional_writes import retry_on_conflict, update_status_if_changed
+from argosy.sandbox.simulators.conditional_writes import requeue_on_conflict, update_status_if_changed
 from argosy.sandbox.simulators.openshift_ai.kinds_and_field_managers import DOCLING_FIELD_MANAGER, DOCLING_SERVE
 from argosy.sandbox.simulators.owner_references_and_marks import (
     build_key,
@@ -31,7 +31,7 @@ class DoclingServeController:
     name = "simulated-doclingserves"
     watches = (Watch(DOCLING_SERVE, enqueue_if_unmarked), Watch(DEPLOYMENT, map_to_owner(DOCLING_SERVE)))
 
-    @retry_on_conflict
+    @requeue_on_conflict
     async def reconcile(self, key: ResourceKey, context: ControllerContext) -> None:
         serve = context.cache.get(key)
         if serve is None or is_being_deleted(serve) or is_simulated_by_other_addon(serve):

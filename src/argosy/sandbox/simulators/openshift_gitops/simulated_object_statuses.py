@@ -87,7 +87,7 @@ def build_subscription_status(live: Manifest) -> StatusFields:
     }
 
 
-def build_version_status(live: Manifest) -> StatusFields:
+def build_operator_version_status(live: Manifest) -> StatusFields:
     return {"phase": "Succeeded", "reason": "InstallSucceeded", "message": SIMULATED_NOTE}
 
 
@@ -125,5 +125,5 @@ STATUS_BUILDERS: Final[Mapping[GroupKind, Callable[[Manifest], StatusFields]]] =
     POD: build_pod_status,
     ROUTE: build_route_status,
     SUBSCRIPTION: build_subscription_status,
-    CLUSTER_SERVICE_VERSION: build_version_status,
+    CLUSTER_SERVICE_VERSION: build_operator_version_status,
 }

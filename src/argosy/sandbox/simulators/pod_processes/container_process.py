@@ -79,7 +79,7 @@ class ContainerProcess:
             )
             self._lost_run = None
         if self._process is not None and self._process.exit_task.done():
-            self._handle_exit(self._process.exit_task.result(), now)
+            self._record_exit(self._process.exit_task.result(), now)
         if self.exit_code is not None:
             if not (restart_policy == "Always" or (restart_policy == "OnFailure" and self.exit_code)):
                 return None
@@ -122,7 +122,7 @@ class ContainerProcess:
         message = f"back-off {format_duration(delay)} restarting failed container={self.name}"
         self.state = {"waiting": {"reason": BACK_OFF_REASON, "message": message}}
 
-    def _handle_exit(self, ended: ProgramExit, now: datetime) -> None:
+    def _record_exit(self, ended: ProgramExit, now: datetime) -> None:
         if self._log_file is not None:
             self._log_file.close()
         self._process = self._log_file = None
@@ -179,7 +179,7 @@ class ContainerProcess:
     async def end(self, now: datetime) -> None:
         if self._process is not None:
             await self._process.kill()
-            self._handle_exit(self._process.exit_task.result(), now)
+            self._record_exit(self._process.exit_task.result(), now)
 
     @property
     def has_process(self) -> bool:

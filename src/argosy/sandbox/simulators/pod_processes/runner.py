@@ -35,7 +35,7 @@ from argosy.sandbox.simulators.pod_processes import container_log_file, volumes
 from argosy.sandbox.simulators.pod_processes.allowed_outbound_ports import load_allowed_outbound_ports
 from argosy.sandbox.simulators.pod_processes.command_and_environment import build_argv, build_env, expand_variables
 from argosy.sandbox.simulators.pod_processes.container_process import ContainerProcess
-from argosy.sandbox.simulators.pod_processes.service_account import prepare_service_account
+from argosy.sandbox.simulators.pod_processes.service_account import write_service_account_files
 from argosy.sandbox.simulators.timestamps import parse_timestamp
 
 POLL_INTERVAL_SECONDS: Final = 0.2  # poll interval of Pods with running processes
@@ -202,7 +202,7 @@ class PodProcesses:
         folders = await volumes.prepare_volume_folders(
             pod, folder / "volumes", self._data_folder / "volumes", load_object
         )
-        account = await prepare_service_account(pod, folder, cluster, self._data_folder / KUBECONFIG_FILE)
+        account = await write_service_account_files(pod, folder, cluster, self._data_folder / KUBECONFIG_FILE)
         message_file = running_pod.create_termination_message_file(container)
         argv[0] = shutil.which(argv[0], path={**account.env, **env}["PATH"]) or argv[0]
         surroundings = ProgramAccess(
@@ -239,7 +239,7 @@ class PodProcesses:
         grace_left = remaining_delay(deletion_time, seconds, now)
         if grace_left > 0 and any(process.has_process for process in running_pod.all_containers):
             return min(grace_left, POLL_INTERVAL_SECONDS)
-        await self.forget(pod["metadata"]["uid"], now)
+        await self.kill_and_delete_logs(pod["metadata"]["uid"], now)
         return 0.0
 
     async def end(self, pod: Manifest, now: datetime) -> None:
@@ -248,17 +248,17 @@ class PodProcesses:
             await asyncio.gather(*(process.end(now) for process in running_pod.all_containers))
             running_pod.close()
 
-    async def forget(self, uid: str, now: datetime) -> None:
+    async def kill_and_delete_logs(self, uid: str, now: datetime) -> None:
         """Kill the processes of a deleted Pod and delete its logs."""
         if running_pod := self._pods.pop(uid, None):
             await asyncio.gather(*(process.end(now) for process in running_pod.all_containers))
             running_pod.close()
             shutil.rmtree(running_pod.logs, ignore_errors=True)
 
-    async def forget_by_key(self, key: ResourceKey, now: datetime) -> None:
+    async def kill_pod_by_key(self, key: ResourceKey, now: datetime) -> None:
         """Forget a Pod that was deleted by force."""
         for uid in [uid for uid, running_pod in self._pods.items() if running_pod.key == key]:
-            await self.forget(uid, now)
+            await self.kill_and_delete_logs(uid, now)
 
     # -- output
 

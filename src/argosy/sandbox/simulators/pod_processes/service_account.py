@@ -33,7 +33,7 @@ class ServiceAccountAccess:
     ports: tuple[int, ...] = ()
 
 
-def write_tools(folder: Path) -> Path:
+def write_kubectl_wrappers(folder: Path) -> Path:
     """Write wrapper scripts for `oc` and `kubectl`; they call a real kubectl if there is one."""
     create_folder(folder)
     for name in TOOL_NAMES:
@@ -43,11 +43,11 @@ def write_tools(folder: Path) -> Path:
     return folder
 
 
-async def prepare_service_account(
+async def write_service_account_files(
     pod: Manifest, pod_folder: Path, cluster: Cluster, kubeconfig: Path
 ) -> ServiceAccountAccess:
     """Write the access files into the Pod's own folder."""
-    tools = write_tools(pod_folder / "bin")
+    tools = write_kubectl_wrappers(pod_folder / "bin")
     env = {"PATH": f"{tools}:{DEFAULT_PATH}"}
     spec, namespace = pod["spec"], pod["metadata"]["namespace"]
     if spec.get("automountServiceAccountToken") is False:

@@ -423,7 +423,7 @@ async def test_stubs_share_a_process_but_not_log_lines(cluster: EmbeddedCluster,
 
 def test_request_for_a_model_that_is_down_is_a_503_and_not_served_by_another() -> None:
     shelf = server.ModelRegistry()
-    shelf.handle_line(json.dumps({"host": "web-staging", "name": "web"}))
+    shelf.register_from_line(json.dumps({"host": "web-staging", "name": "web"}))
     assert shelf.find("127.0.0.1:8080", "/v1/models").host == "web-staging"
     with pytest.raises(server.RequestError) as raised:
         shelf.find("web-dev.localhost:8080", "/v1/models/web")

@@ -9,7 +9,7 @@ import pytest
 from argosy.errors import UserError
 from argosy.features.applications.sync.panel import list_resource_groups, list_sync_options, read_sync_form
 from argosy.gitops.application import Application, read_application
-from argosy.gitops.application_client.sync_operation_builder import sync_operation
+from argosy.gitops.application_client.sync_operation_builder import build_operation_from_flags
 from argosy.web.request import QueryParameters
 
 
@@ -32,7 +32,7 @@ def form(*pairs: tuple[str, str]) -> QueryParameters:
 
 
 def test_empty_form_is_a_sync_without_options() -> None:
-    operation = sync_operation(app(), read_sync_form(app(), form()), "ann")
+    operation = build_operation_from_flags(app(), read_sync_form(app(), form()), "ann")
     assert operation["sync"] == {"syncStrategy": {"hook": {}}}
 
 

@@ -17,7 +17,10 @@ from argosy.gitops.analysis.alignment.field_writer_catalog import (
 )
 from argosy.gitops.analysis.alignment.git_change_proposal_types import Proposal, ProposalKind, ignore_rule_to_wire
 from argosy.gitops.analysis.alignment.ignore_rule_builder import build_ignored_field
-from argosy.gitops.analysis.alignment.kustomize_selector_labels import build_selector_edits, list_selector_labels
+from argosy.gitops.analysis.alignment.kustomize_selector_labels import (
+    build_selector_exclusion_edits,
+    list_selector_labels,
+)
 from argosy.gitops.analysis.alignment.observed_application import RESPECT_OPTION, ObservedApplication, ObservedObject
 from argosy.gitops.analysis.alignment.proposal_builder import build_proposals
 from argosy.gitops.analysis.alignment.proposed_application_edits import apply_edits, build_edits
@@ -370,10 +373,12 @@ def test_common_labels_of_the_application_set_label_without_selector() -> None:
 
 def test_selector_edits_keep_labels_on_objects() -> None:
     text = "labels:\n  # who asks\n  - pairs:\n      stage: two\n    includeSelectors: true # everywhere\n"
-    edits = build_selector_edits(KUSTOMIZATION, ["stage"], on_pods=False)
+    edits = build_selector_exclusion_edits(KUSTOMIZATION, ["stage"], on_pods=False)
     assert edited(text, edits) == text.replace("includeSelectors: true", "includeSelectors: false")
     common = "commonLabels:\n  stage: two\nresources:\n- a.yaml\n"
-    edited_text = edited(common, build_selector_edits({"commonLabels": {"stage": "two"}}, ["stage"], on_pods=True))
+    edited_text = edited(
+        common, build_selector_exclusion_edits({"commonLabels": {"stage": "two"}}, ["stage"], on_pods=True)
+    )
     assert (
         "commonLabels" not in edited_text
         and "includeSelectors: false" in edited_text

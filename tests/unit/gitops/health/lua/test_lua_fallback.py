@@ -17,7 +17,7 @@ lua52 = pytest.importorskip("lupa.lua52", reason="this build of lupa has no Lua 
 
 @pytest.fixture(autouse=True)
 def _without_luajit(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(engine, "_load_library", lambda: lua52)
+    monkeypatch.setattr(engine, "_import_lua_library", lambda: lua52)
     engine.shared_engine.cache_clear()
     yield
     engine.shared_engine.cache_clear()

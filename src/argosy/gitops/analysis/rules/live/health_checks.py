@@ -32,7 +32,7 @@ def _build_health_key(kind: GroupKind) -> str:
 # -- ready, but not Healthy ------------------------------------------------------------------------------------------
 
 
-def list_finished_resources(view: LiveView, app: LiveApplication) -> list[tuple[LiveResource, str]]:
+def list_ready_models_and_jobs(view: LiveView, app: LiveApplication) -> list[tuple[LiveResource, str]]:
     """Return models and notebook jobs whose own status says that they are done, each with that status."""
     finished = []
     for resource in app.resources:
@@ -49,7 +49,7 @@ def list_finished_resources(view: LiveView, app: LiveApplication) -> list[tuple[
 def _is_progressing_though_finished(view: LiveView, app: LiveApplication) -> bool:
     """True if Progressing although every model and notebook job is done and no other object is unhealthy."""
     checked = [resource for resource in app.resources if resource.key.group_kind in (INFERENCE_SERVICE, NOTEBOOK_JOB)]
-    finished_keys = {resource.key for resource, _ in list_finished_resources(view, app)}
+    finished_keys = {resource.key for resource, _ in list_ready_models_and_jobs(view, app)}
     other_resources = [resource for resource in app.resources if resource not in checked]
     are_others_healthy = all(resource.health in ("", "Healthy") for resource in other_resources) and not app.blockers
     return bool(checked) and all(resource.key in finished_keys for resource in checked) and are_others_healthy
@@ -58,8 +58,8 @@ def _is_progressing_though_finished(view: LiveView, app: LiveApplication) -> boo
 def _find_wrong_health(view: LiveView) -> Iterator[Violation]:
     for app in view.apps:
         if app.health == "Progressing" and not app.has_running_operation and _is_progressing_though_finished(view, app):
-            resource, status_text = list_finished_resources(view, app)[0]
-            missing_link = _find_missing_link(view.settings, resource.key.group_kind)
+            resource, status_text = list_ready_models_and_jobs(view, app)[0]
+            missing_link = _find_health_check_gap(view.settings, resource.key.group_kind)
             if missing_link is not None:
                 text, fix = missing_link
                 log_text = (
@@ -69,10 +69,10 @@ def _find_wrong_health(view: LiveView) -> Iterator[Violation]:
                 )
                 prefix = f"{resource.name}: {status_text}, but Argo CD shows Progressing"
                 yield app.build_violation(f"{prefix}: {text}", fix + log_text, subject=resource.name)
-    yield from _find_missing_health(view)
+    yield from _find_missing_notebook_check(view)
 
 
-def _find_missing_link(settings: InstallationView, kind: GroupKind) -> tuple[str, str] | None:
+def _find_health_check_gap(settings: InstallationView, kind: GroupKind) -> tuple[str, str] | None:
     """Check CR entry, ConfigMap key, refresh, browser; return the first that is missing. None if AGY508 reports it."""
     key = _build_health_key(kind)
     if key in settings.missing_keys:
@@ -104,7 +104,7 @@ def _find_missing_link(settings: InstallationView, kind: GroupKind) -> tuple[str
     return text, f"{REFRESH_ADVICE}, or run argosy doctor --fix; {BROWSER_ADVICE}"
 
 
-def _find_missing_health(view: LiveView) -> Iterator[Violation]:
+def _find_missing_notebook_check(view: LiveView) -> Iterator[Violation]:
     """Report health that is not shown."""
     settings = view.settings
     apps = [app for app in view.apps if any(resource.key.group_kind == NOTEBOOK_JOB for resource in app.resources)]
@@ -169,7 +169,7 @@ def _find_waves_that_do_not_wait(view: LiveView) -> Iterator[Violation]:
 # -- old failures --------------------------------------------------------------------------------------------------
 
 
-def _find_old_failures(view: LiveView) -> Iterator[Violation]:
+def _find_old_failed_notebooks(view: LiveView) -> Iterator[Violation]:
     for app in view.apps:
         if app.health != "Degraded":
             continue
@@ -231,6 +231,6 @@ RULES: Final = (
         "The jobs that the Application manages were read: some have Failed, others Succeeded.",
         "Fix the notebook, remove the job from Git, or delete it so that it runs again. Argo CD recreates it only with"
         " automated sync and selfHeal; else sync manually.",
-        _find_old_failures,
+        _find_old_failed_notebooks,
     ),
 )

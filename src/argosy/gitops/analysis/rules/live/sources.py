@@ -54,7 +54,7 @@ def classify_source_error(message: str) -> str:
     return "away" if _HOST_UNREACHABLE.search(message) else ""
 
 
-def _list_apps_with_errors(view: LiveView) -> Iterator[tuple[LiveApplication, str]]:
+def _list_apps_with_source_errors(view: LiveView) -> Iterator[tuple[LiveApplication, str]]:
     for app in view.apps:
         errors = [
             message for kind, message in app.conditions if kind == "ComparisonError" and not _JQ_ERROR.match(message)
@@ -65,7 +65,7 @@ def _list_apps_with_errors(view: LiveView) -> Iterator[tuple[LiveApplication, st
 
 
 def _find_unreachable_repositories(view: LiveView) -> Iterator[Violation]:
-    for app, message in _list_apps_with_errors(view):
+    for app, message in _list_apps_with_source_errors(view):
         problem = classify_source_error(message)
         if not problem or not app.app.sources:
             continue
@@ -129,14 +129,14 @@ def _find_invalid_jq_expressions(view: LiveView, app: LiveApplication) -> Iterat
         if (match := _JQ_ERROR.match(message)) is None:
             continue
         expression, reason = match["shown"], message[match.start("why") :]
-        field, location_text, edit_command = _find_expression(view, app, expression)
+        field, location_text, edit_command = _find_jq_expression(view, app, expression)
         text = f"the jq expression {expression}{location_text} is invalid: {_shorten(reason)}"
         yield app.build_violation(
             text, f"correct the expression: {edit_command}; test it first: argosy app diff {app.name}", field=field
         )
 
 
-def _find_expression(view: LiveView, app: LiveApplication, quoted: str) -> tuple[str, str, str]:
+def _find_jq_expression(view: LiveView, app: LiveApplication, quoted: str) -> tuple[str, str, str]:
     """Return the field, its description, and the command to edit it. `quoted` is the quoted expression, maybe
     truncated.
     """
@@ -163,7 +163,7 @@ def _find_render_failures(view: LiveView) -> Iterator[Violation]:
     """argo: ComparisonError means that rendering failed; ref and path are checked first."""
     for app in view.apps:
         yield from _find_invalid_jq_expressions(view, app)
-    for app, message in _list_apps_with_errors(view):
+    for app, message in _list_apps_with_source_errors(view):
         if classify_source_error(message):
             continue
         if exhausted := _RENDER_EXHAUSTED.match(message):

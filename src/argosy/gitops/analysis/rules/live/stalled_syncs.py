@@ -136,7 +136,7 @@ def _find_repeated_self_heals(app: LiveApplication) -> Iterator[Violation]:
 # -- an operator that does not act ------------------------------------------------------------------------------------
 
 
-def _find_idle_operators(view: LiveView) -> Iterator[Violation]:
+def _find_stalled_operators(view: LiveView) -> Iterator[Violation]:
     yield from _find_unpropagated_settings(view)
     for app in view.apps:
         for resource in app.resources:
@@ -160,11 +160,11 @@ def _find_observation_delay(view: LiveView, live: Manifest) -> float | None:
     )
     if not isinstance(observed_generation, int) or not isinstance(generation, int) or observed_generation >= generation:
         return None
-    elapsed = view.seconds_since(find_last_spec_write(live))
+    elapsed = view.seconds_since(find_last_spec_write_time(live))
     return elapsed if elapsed is not None and elapsed > OPERATOR_GRACE_SECONDS else None
 
 
-def find_last_spec_write(live: Mapping[str, Any], *, ignored_managers: Sequence[str] = ()) -> str:
+def find_last_spec_write_time(live: Mapping[str, Any], *, ignored_managers: Sequence[str] = ()) -> str:
     """Return when the spec was last written, from managedFields."""
     entries = as_mappings(as_mapping(live.get("metadata")).get("managedFields"))
     times = [
@@ -208,7 +208,7 @@ def _find_unpropagated_settings(view: LiveView) -> Iterator[Violation]:
 # -- project budgets ------------------------------------------------------------------------------------------------
 
 
-def _find_over_budget(view: LiveView) -> Iterator[Violation]:
+def _find_apps_delayed_by_budget(view: LiveView) -> Iterator[Violation]:
     for app in view.apps:
         if delay := find_budget_delay(app.app, view.budget_uses.get(app.app.project), view.settings.engines):
             yield app.build_violation(*delay)
@@ -250,7 +250,7 @@ RULES: Final = (
         "Check whether the operator's Deployment runs, and its log (the GitOps operator is in"
         " openshift-gitops-operator; the controller is the StatefulSet openshift-gitops-application-controller); then"
         " annotate the resource, so that it is reconciled again.",
-        _find_idle_operators,
+        _find_stalled_operators,
     ),
     build_live_rule(
         "AGY525",
@@ -261,6 +261,6 @@ RULES: Final = (
         "The controller lists the project in ConfigMap argosy-project-budgets, and a first reconciliation, a refresh or"
         " an operation of the Application is due.",
         "Make the renders and health checks of the project cheaper, or raise fairness.project.budget in argosy-cm.",
-        _find_over_budget,
+        _find_apps_delayed_by_budget,
     ),
 )

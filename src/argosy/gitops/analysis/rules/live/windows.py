@@ -18,7 +18,7 @@ from argosy.gitops.policy.sync_windows import evaluate_sync_windows, find_window
 MAX_NAMED_APPS: Final = 3
 
 
-def _find_malformed(view: LiveView) -> Iterator[Violation]:
+def _find_malformed_windows(view: LiveView) -> Iterator[Violation]:
     for project in view.projects.values():
         for index, window in enumerate(read_project(project.wire).windows if project.wire else project.windows):
             problem = find_window_fault(window, view.now)
@@ -49,7 +49,7 @@ def _list_project_apps(view: LiveView, project: Project) -> list[LiveApplication
     return [app for app in view.apps if app.app.project == project.name]
 
 
-def _find_waiting(view: LiveView) -> Iterator[Violation]:
+def _find_apps_awaiting_window(view: LiveView) -> Iterator[Violation]:
     for project in view.projects.values():
         for app in _list_project_apps(view, project):
             if delay := find_window_delay(app.app, project, view.clusters, view.now, app.name):
@@ -87,7 +87,7 @@ RULES: Final = (
         "Applications that the window selects cannot sync, neither automatically nor manually, until it is corrected.",
         "The schedule, the duration, the time zone or the kind of the window was parsed as the engine parses it.",
         "Correct the window: argosy proj windows update PROJECT ID, or delete it: argosy proj windows delete.",
-        _find_malformed,
+        _find_malformed_windows,
     ),
     build_live_rule(
         "AGY522",
@@ -97,6 +97,6 @@ RULES: Final = (
         "The Application is OutOfSync and syncs automatically, or has an operation, and the engine's evaluation of its"
         " project's windows does not let it start now.",
         "Wait until the given time, sync manually if the window allows it, or change the window.",
-        _find_waiting,
+        _find_apps_awaiting_window,
     ),
 )

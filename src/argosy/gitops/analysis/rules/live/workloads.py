@@ -106,10 +106,10 @@ def _find_unpullable_images(view: LiveView) -> Iterator[Violation]:
                 continue
             reported.add((app.name if app else "", image))
             message, fix = _explain_failed_pull(view, image, error_text)
-            yield _build_violation(view, key_of(pod), message, f"{fix}{_render_sync_commands(app)}")
+            yield _build_violation(view, key_of(pod), message, f"{fix}{_render_terminate_sync_commands(app)}")
 
 
-def _render_sync_commands(app: LiveApplication | None) -> str:
+def _render_terminate_sync_commands(app: LiveApplication | None) -> str:
     """Return commands that end a sync waiting for the Pod; empty if none runs."""
     if app is None or not app.has_running_operation:
         return ""
