@@ -13,7 +13,7 @@ import jsonpatch  # type: ignore[import-untyped]
 from argosy.kube.patch import json_patch, merge_patch, strategic_merge
 from argosy.kube.patch.managed_fields import record_update
 from argosy.kube.patch.server_side_apply import apply
-from argosy.kube.schema.builtin_types import find_builtin_type
+from argosy.kube.schema.builtin_go_struct_fields import find_builtin_type
 
 NOW = "2026-01-01T00:00:00Z"
 

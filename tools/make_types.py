@@ -3,7 +3,7 @@
     python tools/make_types.py ~/go/pkg/mod [--version 32.13] [--into FOLDER]
 
 In: a Go module cache that holds Kubernetes' API modules of one version. Out: two files, by default beside the schemas.
-The format of `types.json.gz` is read by argosy.kube.schema.builtin_types, which describes it.
+The format of `types.json.gz` is read by argosy.kube.schema.builtin_go_struct_fields, which describes it.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from typing import Final
 COMMANDS: Final = {
     "account": "argosy.features.accounts.cli",
     "admin": "argosy.features.backup.admin_initial_password_cli",
-    "align": "argosy.features.align.cli",
+    "align": "argosy.features.align_git.cli",
     "app": "argosy.features.applications.cli",
     "check": "argosy.features.check.cli",
     "cluster": "argosy.features.clusters.cli",
@@ -33,7 +33,7 @@ COMMANDS: Final = {
     "proj": "argosy.features.projects.cli",
     "promote": "argosy.features.promote.cli",
     "render": "argosy.features.render.cli",
-    "sandbox": "argosy.features.local.cli",
+    "sandbox": "argosy.features.local_sandbox.cli",
     "serve": "argosy.features.serve.cli",
     "setup": "argosy.features.setup.cli",
     "trace": "argosy.features.models.lineage_trace_cli",

@@ -48,30 +48,30 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
 LAYER_OF = {package: number for number, layer in enumerate(LAYERS) for package in layer}
 ADDONS_MAY_IMPORT = frozenset().union(*LAYERS[:8]) | {"gitops.source"}
 ADDONS = ("features.notebooks.addon", "features.notifications.addon")
-MAY_IMPORT_THE_SANDBOX = ("features.demo", "features.local", "features.serve", "testing")
+MAY_IMPORT_THE_SANDBOX = ("features.demo", "features.local_sandbox", "features.serve", "testing")
 RUNNER = "features.notebooks.runner"
 RUNNER_NEEDS = {"nbclient", "nbformat", "jupyter_client"}
 # A feature may import the features that are listed behind it. Each of those has its own line further up.
 FEATURE_IMPORTS: dict[str, frozenset[str]] = {}
 for line in """
-    accounts backup controller health_checks init local models notebooks notifications preview render repositories \
-    search align version
+    accounts backup controller health_checks init local_sandbox models notebooks notifications preview render repositories \
+    search align_git version
     setup: health_checks
     install: setup
     generate: notifications
-    kubectl: local
+    kubectl: local_sandbox
     clusters: repositories
     projects: clusters repositories
     check: health_checks notebooks preview
     promote: check
     activity: promote
-    doctor: align health_checks models setup
+    doctor: align_git health_checks models setup
     explain: doctor
     applications: doctor
     applicationsets: applications
     serve: accounts activity applications applicationsets clusters controller doctor explain health_checks \
     models notebooks notifications projects promote repositories search
-    demo: init kubectl local serve
+    demo: init kubectl local_sandbox serve
     argocd_cli: accounts clusters serve
 """.strip().splitlines():
     names, _, others = line.partition(":")
@@ -108,7 +108,7 @@ OWNERS = {
     "cryptography": {"sandbox", "kube.client.tls", "http_client.github_app_jwt", "web.auth"},
     "helm_python": {"gitops.render.helm.worker"},
     "http.client": {
-        "features.local.sandbox_readyz_storage_error",
+        "features.local_sandbox.storage_error_from_readyz",
         f"{RUNNER}.progress_config_map_report",
         "kube.client",
         "http_client",
@@ -508,7 +508,7 @@ BROKEN = [
     (imports_go_down_only, "kube/resource_key.py", "CALL = 'argosy.kube.schema.cel:evaluate'", "higher"),
     (imports_go_down_only, "kube/objects/deep.py", "from ..patch import json_pointer", "higher"),
     (imports_go_down_only, "kube/objects/__init__.py", "from .. import patch", "higher"),
-    (imports_go_down_only, "kube/schema/builtin_types.py", "from argosy.kube import patch", "same layer"),
+    (imports_go_down_only, "kube/schema/builtin_go_struct_fields.py", "from argosy.kube import patch", "same layer"),
     (imports_go_down_only, "kube/patch/strategic_merge.py", "from argosy.kube.client import Cluster", "higher"),
     (imports_go_down_only, "gitops/render/tool_dispatch.py", "from argosy.sandbox.store import Store", "same layer"),
     (imports_go_down_only, "kube/client/cluster_client.py", "from argosy.languages import globs", "same layer"),
@@ -586,7 +586,7 @@ SOUND = [
     ("kube/client/cluster_client.py", '"""HTTP."""\nimport aiohttp\nimport argosy.kube.patch.json_pointer'),
     ("languages/jq_path_expressions.py", '"""jq."""\nfrom argosy.isolation import WorkerPool'),
     (
-        "features/local/sandbox.py",
+        "features/local_sandbox/sandbox.py",
         '"""Sandbox."""\nimport uvloop\nfrom argosy.sandbox.apiserver.control_plane import ControlPlane',
     ),
     ("features/promote/a.py", '"""A."""\nimport argosy.features.check.service\nimport argosy.web.route'),

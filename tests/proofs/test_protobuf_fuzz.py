@@ -14,8 +14,8 @@ import pytest
 from argosy.errors import ClusterError
 from argosy.kube.resource_key import split_api_version
 from argosy.kube.schema import protobuf_reader
+from argosy.kube.schema.builtin_go_struct_fields import find_builtin_type
 from argosy.kube.schema.builtin_type_json_codec import decode
-from argosy.kube.schema.builtin_types import find_builtin_type
 from argosy.sandbox.apiserver.http.content_negotiation import PROTOBUF_MEDIA_TYPE
 from argosy.sandbox.apiserver.http.request_bodies import read_object
 from support.fuzzer import Found, feed

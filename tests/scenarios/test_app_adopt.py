@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from argosy.cli import prompts
-from argosy.features.applications.adopt import cli
+from argosy.features.applications.adopt_from_argocd import cli
 from argosy.gitops.application import Application
 from argosy.gitops.application_client import argocd_adoption
 from argosy.kube.objects import Manifest

@@ -248,7 +248,7 @@ def _until_ready(out: Iterator[str]) -> str:
 def test_other_commands_do_not_import_web_dependencies() -> None:
     import subprocess
 
-    modules = "argosy.cli, argosy.features.local.sandbox, argosy.features.demo.in_process_demo_stack"
+    modules = "argosy.cli, argosy.features.local_sandbox.sandbox, argosy.features.demo.in_process_demo_stack"
     modules += ", argosy.features.demo.cli"
     code = f"import sys, {modules}; print(sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

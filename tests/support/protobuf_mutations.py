@@ -11,9 +11,9 @@ from typing import Any
 
 from argosy.errors import ManifestError
 from argosy.kube.schema import protobuf_envelope
+from argosy.kube.schema.builtin_go_struct_fields import Type, find_builtin_type
 from argosy.kube.schema.builtin_kinds import BUILTIN_RESOURCES
 from argosy.kube.schema.builtin_type_json_codec import decode
-from argosy.kube.schema.builtin_types import Type, find_builtin_type
 from argosy.kube.schema.protobuf_wire_format import BYTES, VARINT, encode_bytes_field, encode_varint, split_fields
 
 SCALARS: dict[str, Any] = {

@@ -26,7 +26,7 @@ import yaml
 from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector, web
 
 from argosy import annotations as names
-from argosy.gitops.reconciler.ownership.replica_claim import read_fence_number
+from argosy.gitops.reconciler.ownership.application_claim_fence import read_fence_number
 from argosy.kube.controller.sharding.rendezvous_hash import find_owner
 from argosy.kube.schema.bundled_crds import load_definition
 from support import forked_commands

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from argosy.testing.rendered_manifests import Manifests
-    from argosy.testing.repository_under_test import Repo
     from argosy.testing.sandbox import Sandbox
+    from argosy.testing.user_repository_renders import Repo
 
 __all__ = ["Manifests", "Repo", "Sandbox"]
-_HOMES = {"Manifests": "rendered_manifests", "Repo": "repository_under_test", "Sandbox": "sandbox"}
+_HOMES = {"Manifests": "rendered_manifests", "Repo": "user_repository_renders", "Sandbox": "sandbox"}
 
 
 def __getattr__(name: str) -> Any:

@@ -14,9 +14,9 @@ import pytest
 
 if TYPE_CHECKING:
     from argosy.testing.rendered_manifests import Manifests
-    from argosy.testing.repository_under_test import Repo
     from argosy.testing.sandbox import Sandbox
     from argosy.testing.session_resources import Workshop
+    from argosy.testing.user_repository_renders import Repo
 
 SHOP: pytest.StashKey[Workshop] = pytest.StashKey()
 COLLECTED = (".yaml", ".yml", ".json", ".ipynb")

@@ -16,8 +16,8 @@ import pytest
 from argosy.errors import ArgosyError
 from argosy.gitops.analysis.finding import Finding
 from argosy.gitops.analysis.rule_violation import Severity
-from argosy.testing.repository_under_test import Repo, format_finding
 from argosy.testing.session_resources import Workshop
+from argosy.testing.user_repository_renders import Repo, format_finding
 
 SCHEMAS: Final = "AGY15"  # prefix of the rules about unknown fields
 RENDER: Final = ("AGY101", "AGY102")  # reported by the `render` item

@@ -28,7 +28,7 @@ from argosy.testing.rendered_manifests import Manifests
 
 if TYPE_CHECKING:
     from argosy.isolation.trusted_process_pool import ProcessPool
-    from argosy.testing.repository_under_test import Repo
+    from argosy.testing.user_repository_renders import Repo
 
 DEFAULT: Final = "default"
 Given = Manifests | Sequence[Manifest] | Manifest | Path | str

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from argosy.testing.repository_under_test import Repo
+from argosy.testing.user_repository_renders import Repo
 
 if TYPE_CHECKING:
     from argosy.isolation.trusted_process_pool import ProcessPool

@@ -12,7 +12,7 @@ import pytest
 
 from argosy.errors import UserError
 from argosy.features.init.service import initialize
-from argosy.testing.repository_under_test import Repo
+from argosy.testing.user_repository_renders import Repo
 from support.deadlines import TEST_HANG_SECONDS
 from support.paths import ROOT
 

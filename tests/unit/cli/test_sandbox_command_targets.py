@@ -50,8 +50,8 @@ def acted_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
         folders.append(folder.root)
         return ""
 
-    monkeypatch.setattr("argosy.features.local.sandbox_manifest_apply.apply_manifest_files", note)
-    monkeypatch.setattr("argosy.features.local.sandbox_user_creation.add_user", note)
+    monkeypatch.setattr("argosy.features.local_sandbox.sandbox_manifest_apply.apply_manifest_files", note)
+    monkeypatch.setattr("argosy.features.local_sandbox.sandbox_user_creation.add_user", note)
     return folders
 
 

@@ -13,7 +13,7 @@ import yaml
 from argosy.cli.running_sandbox_selection import select_folder
 from argosy.cli.sandbox_data_folder_and_lock import DataFolder, RunningInstance, write_private_text
 from argosy.errors import UserError
-from argosy.features.local import kubeconfig
+from argosy.features.local_sandbox import kubeconfig
 from argosy.main import main
 
 

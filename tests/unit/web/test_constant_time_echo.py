@@ -12,7 +12,7 @@ import pytest
 
 from argosy.gitops.redaction.public_words import PublicWords
 from argosy.observability.redaction import constant_time_replacement
-from argosy.observability.redaction.four_byte_word_filter import list_first_words, list_words, may_contain
+from argosy.observability.redaction.four_byte_word_filter import data_may_contain, list_first_words, list_words
 from argosy.observability.redaction.secret_mask import SecretMask
 from argosy.web import authorization, unredacted_request_input_echo
 from argosy.web.auth.caller import NOBODY
@@ -174,13 +174,13 @@ def test_text_that_may_contain_no_whole_word_cannot_be_searched(text: bytes) -> 
     with pytest.raises(AssertionError):
         list_first_words(text)
     with pytest.raises(AssertionError):
-        may_contain(set(), text)
+        data_may_contain(set(), text)
 
 
 @pytest.mark.parametrize("lead", range(4))
 def test_text_of_seven_bytes_is_found_at_any_offset_of_a_word(lead: int) -> None:
     words = list_words(b"." * lead + b"sevensy" + b"." * 4)
-    assert may_contain(words, b"sevensy") and words & list_first_words(b"sevensy")
+    assert data_may_contain(words, b"sevensy") and words & list_first_words(b"sevensy")
 
 
 def test_decoy_changes_no_response() -> None:

@@ -33,7 +33,7 @@ VERBS_BY_MODULE: Final = {
         "confirm-deletion",
         "delete",
     ),
-    "argosy.features.applications.adopt.cli": ("adopt", "hand-back"),
+    "argosy.features.applications.adopt_from_argocd.cli": ("adopt", "hand-back"),
     "argosy.features.applications.diff.cli": ("diff", "manifests", "actions"),
     "argosy.features.applications.logs.cli": ("logs",),
     "argosy.features.applications.objects.cli": ("get-resource", "patch-resource", "delete-resource"),

@@ -16,8 +16,8 @@ from argosy.features.applications.objects.page import render_resource_status_par
 from argosy.features.applications.page_parts.shared_page_values import render_head_parts
 from argosy.features.applications.rollback.page import render_history_parts
 from argosy.features.applications.sync.operation_page import render_operation_parts
+from argosy.features.applications.tree.object_table_page import render_resources_parts
 from argosy.features.applications.tree.page import render_tree_parts
-from argosy.features.applications.tree.resources_page import render_resources_parts
 from argosy.gitops.application import Application
 from argosy.gitops.application_client import status_summary
 from argosy.kube.objects import Manifest, key_of

@@ -20,8 +20,8 @@ from argosy.features.applications.refresh_hold_terminate_delete import page
 from argosy.features.applications.rollback import page as history_page
 from argosy.features.applications.sync import operation_page
 from argosy.features.applications.sync import page as sync_page
+from argosy.features.applications.tree import object_table_page
 from argosy.features.applications.tree import page as tree_page
-from argosy.features.applications.tree import resources_page
 from argosy.web.request import RequestContext
 from argosy.web.responses import RedirectResponse, WebResponse
 from argosy.web.route import Route, SignedIn
@@ -59,7 +59,7 @@ def build_routes(list_caches: list_page.ListCaches) -> tuple[Route, ...]:
         *parameters_page.ROUTES,
         *action_and_deletion_page.ROUTES,
         *resource_page.ROUTES,
-        *resources_page.ROUTES,
+        *object_table_page.ROUTES,
         *settings_page.ROUTES,
         *sync_page.ROUTES,
         *tree_page.ROUTES,

@@ -24,9 +24,9 @@ UNKNOWN_STATUS = "Unknown"
 def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
     add_clusters(_add_group(commands, "cluster"))
     formats, parts = ("wide", "json", "yaml", "url"), _add_group(commands, "repo")
-    parser = _add_verb(parts, "list", run_repositories, formats)
+    parser = _add_verb(parts, "list", run_repo_list, formats)
     parser.add_argument("--refresh", default="", metavar="HOW")
-    parser = _add_verb(parts, "get", run_repository, formats)
+    parser = _add_verb(parts, "get", run_repo_get, formats)
     parser.add_argument("asked", metavar="REPO")
     parser.add_argument("--project", default="", metavar="NAME")
     parser.add_argument("--refresh", default="", metavar="HOW")
@@ -60,7 +60,7 @@ def _add_verb(
     return parser
 
 
-def run_repositories(args: argparse.Namespace) -> int:
+def run_repo_list(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
         from argosy.gitops.application_client.known_repositories import list_repositories
 
@@ -70,7 +70,7 @@ def run_repositories(args: argparse.Namespace) -> int:
     return run_with_service(args, work)
 
 
-def run_repository(args: argparse.Namespace) -> int:
+def run_repo_get(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
         from argosy.gitops.application_client.known_repositories import load_repository
 

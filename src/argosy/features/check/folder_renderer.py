@@ -16,7 +16,7 @@ from argosy.gitops.analysis.rule_violation import FileLocation
 from argosy.gitops.application import Application, Source
 from argosy.gitops.render import render
 from argosy.gitops.workspace.checked_out_head import is_checked_out, is_default_branch
-from argosy.gitops.workspace.checkout_cache import CheckoutCache
+from argosy.gitops.workspace.command_file_tree_cache import CheckoutCache
 from argosy.gitops.workspace.manifest_files import relative_path
 from argosy.gitops.workspace.rendered_manifest_locations import locate_manifests
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from argosy.errors import ArgosyError
 from argosy.gitops.analysis.rule_violation import Violation
-from argosy.gitops.workspace.checkout_cache import ShowProgress
+from argosy.gitops.workspace.command_file_tree_cache import ShowProgress
 from argosy.gitops.workspace.enclosing_repository_lookup import find_enclosing_repository
 
 

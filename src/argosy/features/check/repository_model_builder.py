@@ -15,7 +15,7 @@ from typing import Final
 from argosy.errors import ArgosyError
 from argosy.features.check.committed_kubeconfigs import TrackedFiles, find_kubeconfigs
 from argosy.features.check.folder_renderer import FolderRenderer
-from argosy.features.check.script_notebook_yaml_lint import list_other_linter_violations
+from argosy.features.check.lua_notebook_duplicate_key_lint import list_other_linter_violations
 from argosy.gitops.analysis.repository_view import (
     ApplicationDeclaration,
     DeclaredEnvironment,

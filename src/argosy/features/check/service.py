@@ -29,7 +29,7 @@ from argosy.gitops.analysis.suppressions_and_baseline import (
     filter_findings,
     read_baseline,
 )
-from argosy.gitops.workspace.checkout_cache import CheckoutCache, ShowProgress
+from argosy.gitops.workspace.command_file_tree_cache import CheckoutCache, ShowProgress
 from argosy.gitops.workspace.manifest_files import find_top_folder, has_notebooks, relative_path
 
 if TYPE_CHECKING:

@@ -192,7 +192,7 @@ def _render_start_command(args: argparse.Namespace) -> str:
 
 def run_status(args: argparse.Namespace) -> int:
     """Print the state of the demo; exit code 1 if none is running."""
-    from argosy.features.local.sandbox_readyz_storage_error import (
+    from argosy.features.local_sandbox.storage_error_from_readyz import (
         find_storage_problem,  # late: HTTP and TLS are needed here only
     )
 

@@ -20,7 +20,7 @@ from argosy.features.demo.initial_demo_state import ReportSetupProgress
 from argosy.features.demo.missing_command_scripts import write_command_stubs
 from argosy.features.demo.notebook import write_notebook
 from argosy.features.demo.page_server import run_web_server
-from argosy.features.local.sandbox import CompleteRun, InnerTask, OnReady, SandboxOptions, run_in_folder
+from argosy.features.local_sandbox.sandbox import CompleteRun, InnerTask, OnReady, SandboxOptions, run_in_folder
 from argosy.gitops.application_client.control_namespace import find_control_namespace
 from argosy.gitops.engine.engine import EngineOptions
 from argosy.gitops.engine.leader_or_shard_start import run_leading_engine

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from argosy.features.align.working_tree_edits import find_owner
+from argosy.features.align_git.working_tree_edits import find_owner
 from argosy.features.doctor.proven_remedies import ProvenRemedy
 from argosy.features.doctor.service import Examination
 from argosy.features.health_checks.argocd_install.merge import HEALTH_KEY_PREFIX
-from argosy.gitops.analysis.alignment.proposed_application_edits import apply_edits, build_edits
+from argosy.gitops.analysis.alignment.proposals_as_manifest_edits import apply_edits, build_edits
 from argosy.gitops.analysis.live_view import LiveApplication
 from argosy.gitops.analysis.rules.live.health_checks import BROWSER_ADVICE, REFRESH_ADVICE
 from argosy.gitops.analysis.rules.live.stalled_syncs import RESTARTED_AT_ANNOTATION

@@ -102,7 +102,7 @@ async def read_installation(reads: OptionalReads, control: str) -> InstallationS
         renewed_at=max((str(as_mapping(item["spec"]).get("renewTime") or "") for item in leases), default=""),
         lease_seconds=max((_lease_seconds(item) for item in leases), default=0.0),
     )
-    view = replace(view, owner=str(resource["metadata"]["name"]) if resource else _find_owner(config))
+    view = replace(view, owner=str(resource["metadata"]["name"]) if resource else _find_owning_argocd(config))
     if resource is not None and config is not None:
         view = await _add_operator_state(reads, view, resource, data)
     violations = _list_violations(view, resource, config)
@@ -142,7 +142,7 @@ async def _list_unexpanded_appsets(reads: OptionalReads, control: str) -> tuple[
     return tuple(str(item["metadata"]["name"]) for item in application_sets if not is_expanded(item, workloads))
 
 
-def _find_owner(config: Manifest | None) -> str:
+def _find_owning_argocd(config: Manifest | None) -> str:
     """Find the ArgoCD resource by the owner reference, even if the resource itself is not readable."""
     references = as_mappings(((config or {}).get("metadata") or {}).get("ownerReferences"))
     return next((str(reference.get("name")) for reference in references if reference.get("kind") == ARGOCD.kind), "")

@@ -125,7 +125,7 @@ def _exec_kubectl(program: str, verb: str, arguments: Sequence[str]) -> None:
 
 def _with_current_context(context: str, environment: dict[str, str]) -> dict[str, str]:
     """Choose the context by KUBECONFIG, not by --context: a plug-in may not know the flag, or have several words."""
-    from argosy.features.local.kubeconfig import write_current_context_kubeconfig
+    from argosy.features.local_sandbox.kubeconfig import write_current_context_kubeconfig
 
     paths = environment.get("KUBECONFIG", "").strip(os.pathsep) or os.path.expanduser("~/.kube/config")
     # k8s: of several files, the first that names a current-context wins.

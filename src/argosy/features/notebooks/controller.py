@@ -115,7 +115,7 @@ class NotebookJobController:
             return await self._start_run(job, live, status, context)
         self.metrics.set_phase(job.uid, key.namespace, str(status.get("phase")))
         if status.get("phase") in TERMINAL:
-            return await self._handle_finished(job, live, status, context)
+            return await self._report_finished_run(job, live, status, context)
         step = await self._next_step(job, live, status, context)
         if step is None:
             return CONFLICT_REQUEUE
@@ -211,7 +211,7 @@ class NotebookJobController:
         )
         return result
 
-    async def _handle_finished(
+    async def _report_finished_run(
         self, job: NotebookJob, live: Manifest, status: Status, context: ControllerContext
     ) -> Requeue | None:
         """Handle a finished job; results written by another controller are left alone."""

@@ -267,7 +267,7 @@ def _finish_run_or_retry(
         status_message = job_status_builder.add_parameter_notes(status_message, outcome)
         closed_status = _close_attempt(fields, SUCCEEDED, "Succeeded", status_message, now)
         if closed_status.get("attempts"):
-            closed_status["attempts"] = job_status_builder.attach_artefacts(
+            closed_status["attempts"] = job_status_builder.attach_to_last_attempt(
                 closed_status["attempts"], outcome.artefacts
             )
         return JobStep(

@@ -25,8 +25,8 @@ from argosy.features.notifications.condition_and_template_evaluation import (
     render_notification,
 )
 from argosy.features.notifications.drift_lookup import load_drift
+from argosy.features.notifications.object_reconcile_state import DueMessage, NotificationPass
 from argosy.features.notifications.receiver_backoff import ReceiverBackoff
-from argosy.features.notifications.reconcile_pass_working_state import DueMessage, NotificationPass
 from argosy.features.notifications.sent_messages import build_state_key, read_pending, read_state
 from argosy.features.notifications.services import MessageDelivery, deliver
 from argosy.features.notifications.settings import NotificationSettings, list_used_variables, uses_notebook_jobs

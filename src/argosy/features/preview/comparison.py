@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from argosy.errors import ArgosyError, UserError
-from argosy.features.preview.application_discovery import (
+from argosy.features.preview.applications_of_both_sides import (
     APPLICATION,
     ApplicationFinder,
     SideApplication,
@@ -31,7 +31,7 @@ from argosy.gitops.analysis.repository_view import ApplicationDeclaration, Manif
 from argosy.gitops.analysis.rules.breaking_changes import find_lost_application_violations
 from argosy.gitops.application import Source
 from argosy.gitops.application.file_tree_protocol import FileTree
-from argosy.gitops.workspace.checkout_cache import CheckoutCache, ShowProgress
+from argosy.gitops.workspace.command_file_tree_cache import CheckoutCache, ShowProgress
 
 _MAX_LISTED_NAMES: Final = 3
 

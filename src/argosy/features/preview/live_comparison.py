@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from argosy.errors import ArgosyError
-from argosy.features.preview.application_discovery import SideApplication
+from argosy.features.preview.applications_of_both_sides import SideApplication
 from argosy.features.preview.comparison import RepositoryComparison, compare_sides
 from argosy.features.preview.rendering import SideRender, SideRenderer
 from argosy.features.preview.revision_range_trees import ComparisonSide, PreviewRepository, open_sides, split_arguments
@@ -28,7 +28,7 @@ from argosy.gitops.diff import list_differences
 from argosy.gitops.reconciler.app_state_values import AppState
 from argosy.gitops.source.repository_access_settings import SourceSettings
 from argosy.gitops.source.repository_mirrors import Repositories
-from argosy.gitops.workspace.checkout_cache import CheckoutCache, ShowProgress, find_cache_folder
+from argosy.gitops.workspace.command_file_tree_cache import CheckoutCache, ShowProgress, find_cache_folder
 from argosy.kube.objects import Manifest, key_of_desired
 from argosy.kube.resource_key import ResourceKey
 

@@ -20,7 +20,7 @@ from argosy.gitops.application.file_tree_protocol import FileTree, TreeEntry
 from argosy.gitops.application.step_results import Checkout, RenderResult
 from argosy.gitops.render import BuildSettings, are_inputs_unchanged, build_environment, render
 from argosy.gitops.render.manifest_generate_paths import GENERATE_PATHS_SCOPE
-from argosy.gitops.workspace.checkout_cache import CheckoutCache
+from argosy.gitops.workspace.command_file_tree_cache import CheckoutCache
 from argosy.gitops.workspace.manifest_files import relative_path
 from argosy.gitops.workspace.render_request_parts import is_url_of_repository
 from argosy.gitops.workspace.rendered_manifest_locations import locate_manifests

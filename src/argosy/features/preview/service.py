@@ -15,7 +15,7 @@ from argosy.gitops.analysis.environment_names import PRODUCTION
 from argosy.gitops.analysis.object_changes import ApplicationChange
 from argosy.gitops.analysis.schema_validation import SchemaValidator
 from argosy.gitops.analysis.workload_impact import ChangeImpact, assess_impact
-from argosy.gitops.workspace.checkout_cache import ShowProgress
+from argosy.gitops.workspace.command_file_tree_cache import ShowProgress
 from argosy.kube.well_known_kinds import CRD
 
 

@@ -173,7 +173,7 @@ def commit_approval(
     latest = next((item for item in since if item.release == release and item.role), None)
     if latest and latest.action is entry.action and latest.actor.name == actor.name:
         return PromotionCommit(latest.commit, _get_current_branch(snapshot), is_new=False)
-    return _commit_entry(snapshot, entry, f"{word} {release.name} for {target.name}", branch)
+    return _commit_log_entry(snapshot, entry, f"{word} {release.name} for {target.name}", branch)
 
 
 def _find_approval_gate_for_actor(
@@ -202,7 +202,7 @@ def commit_hold(
     latest = find_latest(snapshot.log, target.name, PromotionAction.HOLD, PromotionAction.RESUME)
     if latest and latest.action is PromotionAction.HOLD:
         return PromotionCommit(latest.commit, _get_current_branch(snapshot), is_new=False)
-    return _commit_entry(
+    return _commit_log_entry(
         snapshot,
         PromotionLogEntry(PromotionAction.HOLD, target.name, actor, reason=reason),
         f"Hold {target.name}",
@@ -219,7 +219,7 @@ def commit_resume(
     )
     if latest is None or latest.action is PromotionAction.RESUME:
         return PromotionCommit(latest.commit if latest else snapshot.head, _get_current_branch(snapshot), is_new=False)
-    return _commit_entry(
+    return _commit_log_entry(
         snapshot,
         PromotionLogEntry(PromotionAction.RESUME, target.name, actor, reason=reason),
         f"Resume {target.name}",
@@ -232,7 +232,9 @@ def _require_previous_environment(target: DeliveryEnvironment, advice: str) -> N
         raise UserError(f"{target.name} is the first environment, so it has no promotions; {advice}")
 
 
-def _commit_entry(snapshot: RepositorySnapshot, entry: PromotionLogEntry, title: str, branch: str) -> PromotionCommit:
+def _commit_log_entry(
+    snapshot: RepositorySnapshot, entry: PromotionLogEntry, title: str, branch: str
+) -> PromotionCommit:
     """Create a commit that changes no file."""
     repository = snapshot.repository
     target_branch = branch or _get_current_branch(snapshot)

@@ -21,7 +21,7 @@ from argosy import __version__
 from argosy.errors import ArgosyError
 from argosy.features.promote.environments_at_commit import RepositorySnapshot
 from argosy.gitops.application.file_tree_protocol import FileTree
-from argosy.gitops.workspace.checkout_cache import find_cache_folder
+from argosy.gitops.workspace.command_file_tree_cache import find_cache_folder
 from argosy.isolation.scratch_folders import create_scratch_folder
 
 RESULT_LIFETIME_SECONDS: Final = 600.0  # remote bases may change

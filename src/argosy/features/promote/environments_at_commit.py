@@ -40,7 +40,7 @@ from argosy.gitops.application.file_tree_protocol import FileTree, TreeEntry
 from argosy.gitops.application.step_results import Checkout, RenderResult
 from argosy.gitops.delivery_file.delivery_value_types import FILE_NAME, DeliveryEnvironment
 from argosy.gitops.render import render
-from argosy.gitops.workspace.checkout_cache import CheckoutCache, ShowProgress
+from argosy.gitops.workspace.command_file_tree_cache import CheckoutCache, ShowProgress
 from argosy.gitops.workspace.git_repository import GitRepository, UpstreamState
 from argosy.kube.objects import read_yaml_documents
 

@@ -27,7 +27,7 @@ from argosy.features.promote.uncommitted_delivery_file import (
 )
 from argosy.gitops.application_client.application_service import ServiceOpener
 from argosy.gitops.delivery_file.delivery_value_types import DeliveryEnvironment
-from argosy.gitops.workspace.checkout_cache import ShowProgress
+from argosy.gitops.workspace.command_file_tree_cache import ShowProgress
 from argosy.gitops.workspace.git_repository import GitRepository
 
 FindDemoRepository = Callable[[], Path | None]  # returns the repository of a running demo

@@ -15,7 +15,7 @@ from argosy.errors import ArgosyError
 from argosy.gitops.analysis.repository_view import PathStep
 from argosy.kube.objects import Manifest
 from argosy.kube.schema import quantity
-from argosy.kube.schema.builtin_types import find_builtin_type
+from argosy.kube.schema.builtin_go_struct_fields import find_builtin_type
 
 _COMPONENT_FIELDS: Final = ("predictor", "transformer", "explainer")
 _COMPONENT_SPEC_FIELDS: Final = frozenset({

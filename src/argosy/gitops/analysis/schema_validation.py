@@ -19,8 +19,8 @@ from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, split_api_version
 from argosy.kube.schema import builtin_type_json_codec, defaults, validation
 from argosy.kube.schema.api_resource import ApiResource
+from argosy.kube.schema.builtin_go_struct_fields import find_builtin_type
 from argosy.kube.schema.builtin_kinds import BUILTIN_RESOURCES
-from argosy.kube.schema.builtin_types import find_builtin_type
 from argosy.kube.schema.bundled_crds import load_definitions
 from argosy.kube.schema.crd.definition_validation import apply_definition_defaults, check_definition
 from argosy.kube.schema.crd.kind import CustomKind, build_custom_kinds

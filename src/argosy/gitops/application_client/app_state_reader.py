@@ -45,7 +45,7 @@ from argosy.gitops.reconciler.settings_watch import SettingsWatcher
 from argosy.gitops.source.folder_tree import FolderTree
 from argosy.gitops.source.repository_access_settings import SourceSettings
 from argosy.gitops.source.repository_mirrors import Repositories
-from argosy.gitops.workspace.checkout_cache import find_cache_folder
+from argosy.gitops.workspace.command_file_tree_cache import find_cache_folder
 from argosy.isolation import WorkerPool
 from argosy.isolation.trusted_process_pool import ProcessPool
 from argosy.kube.client import Catalog, Cluster, User

@@ -20,7 +20,7 @@ from argosy.gitops.policy.applicationset_controller_detection import (
     is_applicationset_controller,
     is_expanded,
 )
-from argosy.gitops.reconciler.ownership.replica_claim import ApplicationClaims
+from argosy.gitops.reconciler.ownership.application_claim_fence import ApplicationClaims
 from argosy.kube.client import Cluster
 from argosy.kube.controller import InformerCache
 from argosy.kube.controller.sharding.membership import KeyOwnership

@@ -14,7 +14,7 @@ from argosy.kube.objects import Manifest
 from argosy.kube.patch.merge_schema_protocol import ListType, Shape, ShapeKind
 from argosy.kube.resource_key import GroupKind, split_api_version
 from argosy.kube.schema import builtin_type_json_codec, defaults
-from argosy.kube.schema.builtin_types import Type, find_builtin_type
+from argosy.kube.schema.builtin_go_struct_fields import Type, find_builtin_type
 from argosy.kube.schema.crd.compiled_schema import SchemaNode
 from argosy.kube.schema.crd.pruning_and_defaults import apply_defaults
 

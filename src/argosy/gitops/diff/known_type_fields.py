@@ -16,8 +16,8 @@ from argosy.gitops.diff.diff_options import KnownField
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema import quantity
+from argosy.kube.schema.builtin_go_struct_fields import get_named_type
 from argosy.kube.schema.builtin_type_json_codec import decode_value
-from argosy.kube.schema.builtin_types import get_named_type
 from argosy.languages import globs
 
 NormalizeValue = Callable[[Any], Any]

@@ -20,7 +20,7 @@ from argosy.kube.patch import merge_patch, strategic_merge, three_way
 from argosy.kube.patch.merge_schema_protocol import Shape
 from argosy.kube.patch.strategic_diff import StrategicDiffOptions, diff_maps
 from argosy.kube.resource_key import split_api_version
-from argosy.kube.schema.builtin_types import Type
+from argosy.kube.schema.builtin_go_struct_fields import Type
 
 
 def read_last_applied(live: Manifest) -> Manifest | None:

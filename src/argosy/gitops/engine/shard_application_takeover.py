@@ -14,8 +14,8 @@ from typing import Final
 from argosy.errors import ClusterError, Forbidden, UserError
 from argosy.gitops.application_client.control_namespace import LEADER_LEASE_NAME
 from argosy.gitops.reconciler.application_controller import ApplicationController
+from argosy.gitops.reconciler.ownership.application_claim_fence import ApplicationClaims
 from argosy.gitops.reconciler.ownership.claim_before_reconcile_queue import ClaimQueue
-from argosy.gitops.reconciler.ownership.replica_claim import ApplicationClaims
 from argosy.kube.client import Cluster
 from argosy.kube.controller import SYSTEM_CLOCK, Clock, InformerCache, WorkQueue
 from argosy.kube.controller.clock import sleep

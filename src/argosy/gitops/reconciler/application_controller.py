@@ -19,9 +19,9 @@ from argosy.gitops.application import Application, read_application
 from argosy.gitops.live import CacheReader, find_affected_applications
 from argosy.gitops.reconciler import Reconciler, ReconcileResult
 from argosy.gitops.reconciler.ignored_updates import IgnoredUpdateFilter
+from argosy.gitops.reconciler.ownership.application_claim_fence import ApplicationClaims
 from argosy.gitops.reconciler.ownership.claim_before_reconcile_queue import ClaimQueue
 from argosy.gitops.reconciler.ownership.delivery_handover import DeliveryHandover
-from argosy.gitops.reconciler.ownership.replica_claim import ApplicationClaims
 from argosy.gitops.reconciler.setting_error_messages import SettingFaultLog
 from argosy.gitops.reconciler.settings_in_force import ReconcilerSettings
 from argosy.gitops.reconciler.settings_watch import SettingsWatcher

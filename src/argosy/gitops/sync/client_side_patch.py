@@ -17,8 +17,8 @@ from argosy.kube.patch import strategic_merge, three_way
 from argosy.kube.patch.last_applied_annotation import format_last_applied
 from argosy.kube.resource_key import GroupKind, ResourceKey, split_api_version
 from argosy.kube.schema import defaults
+from argosy.kube.schema.builtin_go_struct_fields import Type, find_builtin_type
 from argosy.kube.schema.builtin_type_json_codec import decode
-from argosy.kube.schema.builtin_types import Type, find_builtin_type
 
 
 def set_namespace(manifest: Manifest, key: ResourceKey) -> Manifest:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from argosy.errors import ArgosyError, UserError
 from argosy.gitops.render import BuildSettings, render
-from argosy.gitops.workspace.checkout_cache import CheckoutCache, ShowProgress
+from argosy.gitops.workspace.command_file_tree_cache import CheckoutCache, ShowProgress
 from argosy.gitops.workspace.render_request_parts import RenderPart, WorkspaceRenderRequest, list_parts
 from argosy.kube.objects import Manifest
 

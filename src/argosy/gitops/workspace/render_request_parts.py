@@ -15,7 +15,7 @@ from argosy.errors import SourceRefused, SourceUnreachable, UserError
 from argosy.gitops.application import Application, Destination, Source, read_source
 from argosy.gitops.application.step_results import Checkout
 from argosy.gitops.workspace.checked_out_head import is_checked_out
-from argosy.gitops.workspace.checkout_cache import CheckoutCache, ShowProgress
+from argosy.gitops.workspace.command_file_tree_cache import CheckoutCache, ShowProgress
 from argosy.gitops.workspace.enclosing_repository_lookup import find_enclosing_repository, load_remotes
 from argosy.gitops.workspace.helm_kustomize_render_flags import with_options
 from argosy.gitops.workspace.kustomize_root_folder import locate_with_bases

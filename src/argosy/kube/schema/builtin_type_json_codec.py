@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from argosy.errors import ManifestError
 from argosy.kube.objects import Manifest
 from argosy.kube.schema import go_scalars
-from argosy.kube.schema.builtin_types import StructField, Type, get_named_type
+from argosy.kube.schema.builtin_go_struct_fields import StructField, Type, get_named_type
 from argosy.kube.schema.go_scalars import JsonTypeMismatch, build_type_mismatch
 
 # Location of a value: (location of its parent, its key or index, name of the struct that declares the key, or "").

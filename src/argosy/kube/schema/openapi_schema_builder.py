@@ -11,8 +11,7 @@ from functools import cache
 from typing import Any
 
 from argosy.kube.schema.api_resource import ApiResource
-from argosy.kube.schema.builtin_kinds import BUILTIN_RESOURCES
-from argosy.kube.schema.builtin_types import (
+from argosy.kube.schema.builtin_go_struct_fields import (
     META_PACKAGE,
     StructField,
     Type,
@@ -20,6 +19,7 @@ from argosy.kube.schema.builtin_types import (
     get_named_type,
     load_table,
 )
+from argosy.kube.schema.builtin_kinds import BUILTIN_RESOURCES
 
 _SCALAR_SCHEMAS: dict[str, dict[str, Any]] = {
     "string": {"type": "string"},

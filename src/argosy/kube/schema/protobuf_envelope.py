@@ -15,7 +15,13 @@ from argosy.errors import ManifestError
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import split_api_version
 from argosy.kube.schema import protobuf_writer
-from argosy.kube.schema.builtin_types import META_KINDS, META_PACKAGE, Type, find_builtin_type, get_named_type
+from argosy.kube.schema.builtin_go_struct_fields import (
+    META_KINDS,
+    META_PACKAGE,
+    Type,
+    find_builtin_type,
+    get_named_type,
+)
 from argosy.kube.schema.protobuf_reader import MessageReader
 from argosy.kube.schema.protobuf_wire_format import BYTES, encode_bytes_field, split_fields
 

@@ -18,8 +18,8 @@ import orjson
 
 from argosy.errors import ManifestError
 from argosy.kube.schema import go_scalars
+from argosy.kube.schema.builtin_go_struct_fields import StructField, Type, get_named_type
 from argosy.kube.schema.builtin_type_json_codec import list_always_written_fields
-from argosy.kube.schema.builtin_types import StructField, Type, get_named_type
 from argosy.kube.schema.protobuf_wire_format import BYTES, FIXED64, VARINT, read_packed_numbers, split_fields, to_signed
 
 MAX_DEPTH = 100

@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from argosy.kube.schema.builtin_types import StructField, Type, get_named_type
+from argosy.kube.schema.builtin_go_struct_fields import StructField, Type, get_named_type
 from argosy.kube.schema.protobuf_wire_format import FIXED64, encode_bytes_field, encode_number_field, encode_varint
 
 _SCHEMA = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"

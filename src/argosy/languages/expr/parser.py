@@ -188,7 +188,7 @@ class ExprParser:
             self._position -= 1
             raise self._build_error()
         if name == "if" and not self._is_token("(", ".", "[", "?."):
-            return self._parse_conditional(), "if"
+            return self._parse_if_else(), "if"
         if (
             self._is_token("(")
             and name not in self._local_names
@@ -202,7 +202,7 @@ class ExprParser:
             self.names.add(name)
         return compiled_nodes.build_variable(name), name
 
-    def _parse_conditional(self) -> Node:
+    def _parse_if_else(self) -> Node:
         test = self._parse_binary()
         then_node = self._parse_block()
         self._require("else")

@@ -21,8 +21,8 @@ from urllib.parse import quote
 from argosy.observability.redaction.four_byte_word_filter import (
     MIN_TEXT_BYTES,
     count_common_prefix,
+    data_may_contain,
     list_first_words,
-    may_contain,
 )
 from argosy.observability.redaction.secret_encodings import iter_named_forms
 
@@ -88,7 +88,9 @@ class Substitutions:
 
         Each step finds one text and continues behind it, so there are fewer steps than bytes, whatever the texts are.
         """
-        find_next = _build_search(data, [text for text in self._list_candidates(words) if may_contain(words, text)])
+        find_next = _build_search(
+            data, [text for text in self._list_candidates(words) if data_may_contain(words, text)]
+        )
         pieces, copied_until, position = list[bytes](), 0, find_next(0)
         while position >= 0:
             match = self._texts[data[position : position + ANCHOR_BYTES]].match(data, position)

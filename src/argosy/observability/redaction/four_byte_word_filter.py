@@ -28,7 +28,7 @@ def list_first_words(text: bytes) -> set[int]:
     return {_read_word(text, offset) for offset in range(WORD_BYTES)}
 
 
-def may_contain(words: set[int], text: bytes) -> bool:
+def data_may_contain(words: set[int], text: bytes) -> bool:
     """True if the data may contain the text: if all words of one alignment are among its words."""
     assert len(text) >= MIN_TEXT_BYTES, "a shorter text may contain no whole word of the data"
     return any(

@@ -16,9 +16,9 @@ from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 from argosy.observability.redaction.four_byte_word_filter import (
     count_common_prefix,
+    data_may_contain,
     list_first_words,
     list_words,
-    may_contain,
 )
 from argosy.observability.redaction.guessable_values import unescape
 from argosy.observability.redaction.secret_encodings import iter_forms
@@ -129,7 +129,9 @@ class SecretSearch:
                 needle for word in words & self._by_word.keys() for needle in _iter_needles(self._by_word[word])
             }
         return sorted(
-            (needle for needle in candidates if may_contain(words, needle) and needle in data), key=len, reverse=True
+            (needle for needle in candidates if data_may_contain(words, needle) and needle in data),
+            key=len,
+            reverse=True,
         )
 
     def find_block(self, needle: bytes) -> LongValueBlock | None:

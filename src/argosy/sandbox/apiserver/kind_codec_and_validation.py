@@ -17,7 +17,7 @@ from argosy.kube.objects import Manifest
 from argosy.kube.patch.merge_schema_protocol import Shape
 from argosy.kube.schema import builtin_type_json_codec, columns, defaults, validation
 from argosy.kube.schema.api_resource import ApiResource
-from argosy.kube.schema.builtin_types import Type, find_builtin_type
+from argosy.kube.schema.builtin_go_struct_fields import Type, find_builtin_type
 from argosy.kube.schema.crd import CustomKind
 from argosy.kube.schema.field_error import FieldError
 from argosy.kube.schema.selectors import FieldLabels, get_field_labels

@@ -16,7 +16,7 @@ from argosy.kube.patch import json_patch, merge_patch, strategic_merge
 from argosy.kube.patch.json_patch import PatchTooLarge
 from argosy.kube.resource_key import split_api_version
 from argosy.kube.schema import builtin_type_json_codec, field_error
-from argosy.kube.schema.builtin_types import find_builtin_type
+from argosy.kube.schema.builtin_go_struct_fields import find_builtin_type
 from argosy.sandbox.apiserver import status_errors
 from argosy.sandbox.apiserver.kind_codec_and_validation import ApiKind, drop_status
 from argosy.sandbox.apiserver.write_call_and_result_types import FieldValidation

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from argosy.cli.sandbox_data_folder_and_lock import write_private_text
 from argosy.errors import Conflict, UserError
-from argosy.features.local import kubeconfig
+from argosy.features.local_sandbox import kubeconfig
 from argosy.gitops.application_client.control_namespace import DEFAULT_NAMESPACE
 from argosy.gitops.engine.engine import Engine, EngineOptions
 from argosy.isolation.trusted_process_pool import ProcessPool
@@ -57,7 +57,7 @@ class Stage:
 
     async def apply(self, manifests: Sequence[Manifest], namespace: str) -> list[Manifest]:
         """Apply in dependency order, and create missing namespaces."""
-        from argosy.features.local.sandbox_manifest_apply import KIND_ORDER
+        from argosy.features.local_sandbox.sandbox_manifest_apply import KIND_ORDER
 
         live_objects = []
         for manifest in sorted(manifests, key=lambda item: KIND_ORDER.get(item["kind"], 9)):

@@ -11,7 +11,7 @@ from argosy.cli.exit_codes import EXIT_OK
 from argosy.errors import SourceUnreachable
 from argosy.features.check.remote_ref_existence import RemoteRefs
 from argosy.gitops.source.git.refs import Refs
-from argosy.gitops.workspace.checkout_cache import CheckoutCache
+from argosy.gitops.workspace.command_file_tree_cache import CheckoutCache
 from argosy.main import main
 
 KNOWN = Refs({"HEAD": "1" * 40, "refs/heads/main": "1" * 40, "refs/tags/v1.2.0": "2" * 40})

@@ -11,8 +11,8 @@ import kubernetes_validate
 import pytest
 
 from argosy.kube.patch.merge_schema_protocol import Shape
+from argosy.kube.schema.builtin_go_struct_fields import Type, find_builtin_type, get_named_type, load_table
 from argosy.kube.schema.builtin_kinds import BUILTIN_RESOURCES
-from argosy.kube.schema.builtin_types import Type, find_builtin_type, get_named_type, load_table
 from support import go_modules
 from support.paths import ROOT
 

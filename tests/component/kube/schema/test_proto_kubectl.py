@@ -15,8 +15,8 @@ import orjson
 import pytest
 
 from argosy.kube.schema import protobuf_envelope
+from argosy.kube.schema.builtin_go_struct_fields import find_builtin_type
 from argosy.kube.schema.builtin_type_json_codec import decode
-from argosy.kube.schema.builtin_types import find_builtin_type
 from support.deadlines import HANG_SECONDS
 from support.tiers import in_test_all
 

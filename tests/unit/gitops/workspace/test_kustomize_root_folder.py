@@ -13,7 +13,7 @@ from argosy.gitops.workspace.kustomize_root_folder import find_root_with_bases, 
 from argosy.gitops.workspace.render import RenderOutcome, render_parts
 from argosy.gitops.workspace.render_request_parts import WorkspaceRenderRequest
 from argosy.main import main
-from argosy.testing.repository_under_test import Repo
+from argosy.testing.user_repository_renders import Repo
 
 CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n"
 

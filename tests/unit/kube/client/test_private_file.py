@@ -9,7 +9,7 @@ import pytest
 
 from argosy.cli.sandbox_data_folder_and_lock import DataFolder
 from argosy.errors import UserError
-from argosy.features.local.sandbox import _load_or_create_admin_token
+from argosy.features.local_sandbox.sandbox import _load_or_create_admin_token
 from argosy.features.serve.web_server_run import WebServerOptions, _load_or_create_certificate, _write_audit_file
 from argosy.kube.client.private_file_permission_check import check_private_file
 from argosy.kube.client.private_file_writer import write_private

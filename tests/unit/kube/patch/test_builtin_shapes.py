@@ -9,7 +9,7 @@ import pytest
 from argosy.kube.patch import strategic_merge, three_way
 from argosy.kube.patch.managed_fields import record_update
 from argosy.kube.patch.server_side_apply import FieldConflicts, apply
-from argosy.kube.schema.builtin_types import Type, find_builtin_type
+from argosy.kube.schema.builtin_go_struct_fields import Type, find_builtin_type
 
 NOW = "2026-01-01T00:00:01Z"
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from argosy.errors import ManifestError
 from argosy.kube.schema import protobuf_envelope, protobuf_reader
+from argosy.kube.schema.builtin_go_struct_fields import StructField, Type, find_builtin_type, get_named_type
 from argosy.kube.schema.builtin_kinds import BUILTIN_RESOURCES
 from argosy.kube.schema.builtin_type_json_codec import decode
-from argosy.kube.schema.builtin_types import StructField, Type, find_builtin_type, get_named_type
 from argosy.kube.schema.protobuf_wire_format import (
     encode_bytes_field,
     encode_number_field,

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from argosy.errors import ManifestError
+from argosy.kube.schema.builtin_go_struct_fields import Type, find_builtin_type
 from argosy.kube.schema.builtin_kinds import BUILTIN_RESOURCES
 from argosy.kube.schema.builtin_type_json_codec import DecodedManifest, build_empty_object, decode
-from argosy.kube.schema.builtin_types import Type, find_builtin_type
 from support import go_modules
 
 MODULES = go_modules.folder()

@@ -13,7 +13,7 @@ import pytest
 from argosy.errors import Conflict
 from argosy.kube.objects import Manifest
 from argosy.kube.schema import protobuf_writer
-from argosy.kube.schema.builtin_types import Type
+from argosy.kube.schema.builtin_go_struct_fields import Type
 from argosy.sandbox.apiserver.control_plane import ControlPlane
 from argosy.sandbox.apiserver.http.content_negotiation import ResponseFormat
 from argosy.sandbox.apiserver.http.protobuf_yaml_list_encoder import MAX_LIST_JOB_BYTES, group_entries

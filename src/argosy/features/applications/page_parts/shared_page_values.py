@@ -16,7 +16,7 @@ from argosy.gitops.application import Application
 from argosy.gitops.application_client import status_summary
 from argosy.gitops.application_client.application_service import utc_now
 from argosy.gitops.application_client.delay_reasons import describe_delay
-from argosy.gitops.cluster_view import caused_by_object_message
+from argosy.gitops.cluster_view import named_cause_message_detail
 from argosy.web import page_templates
 from argosy.web.caller_application_service import build_reader
 from argosy.web.preference_cookies import read_preferences
@@ -56,7 +56,7 @@ async def build_head(
     engine_arguments = app.annotations, app.namespace
     delivered_by = "" if engines.is_argosy_only(*engine_arguments) else engines.describe_deliverer(*engine_arguments)
     return replace(
-        head, why=caused_by_object_message.explain_health_message(reader.cache.get, head.why), delivered=delivered_by
+        head, why=named_cause_message_detail.explain_health_message(reader.cache.get, head.why), delivered=delivered_by
     )
 
 

@@ -72,7 +72,7 @@ async def apply_health_checks(
     cluster: Cluster, request: HealthApplyRequest, print_step: PrintStep, ask: AskUser
 ) -> ApplyOutcome:
     location = await _find_installation(cluster, request, print_step)
-    is_rerun = _report_existing_checks(location, request.checks, print_step)
+    is_rerun = _report_if_checks_exist(location, request.checks, print_step)
     if request.is_dry_run:
         _report_dry_run(location, request.checks, print_step)
         return ApplyOutcome.DONE
@@ -125,7 +125,7 @@ def _report_start(target_name: str, print_step: PrintStep) -> None:
         print_step(line)
 
 
-def _report_existing_checks(
+def _report_if_checks_exist(
     location: HealthSettings, requested_checks: Sequence[RequestedHealthCheck], print_step: PrintStep
 ) -> bool:
     """Report the existing checks; return True if the request touches any of them."""

@@ -231,8 +231,8 @@ def report(args: argparse.Namespace) -> int:
     from argosy.features.notebooks.files import html_report as page
     from argosy.features.notebooks.files import run_records as records
     from argosy.features.notebooks.files.junit import render_junit
-    from argosy.features.notebooks.files.local_run import load_summary
     from argosy.features.notebooks.files.notebook_file import load_notebook, write_atomically
+    from argosy.features.notebooks.files.notebook_file_run import load_summary
 
     run = records.find_last_run(args.runs or records.DEFAULT_FOLDER, args.name)
     summary = load_summary(run)

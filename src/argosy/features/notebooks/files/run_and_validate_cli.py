@@ -16,7 +16,7 @@ from argosy.cli.tables import TerminalOutput, drop_control_characters, format_co
 from argosy.features.notebooks.files.cli import comparison_to_wire, read_comparison
 
 if TYPE_CHECKING:
-    from argosy.features.notebooks.files.local_run import FinishedRun, NotebookRunRequest
+    from argosy.features.notebooks.files.notebook_file_run import FinishedRun, NotebookRunRequest
     from argosy.features.notebooks.files.per_cell_run_summary import NotebookRunSummary
 
 TITLE_WIDTH = 42
@@ -113,7 +113,7 @@ def _build_request(
     args: argparse.Namespace, path: Path, parameters: dict[str, Any], golden: Path | None
 ) -> NotebookRunRequest:
     from argosy.features.notebooks.files import run_records
-    from argosy.features.notebooks.files.local_run import NotebookRunRequest
+    from argosy.features.notebooks.files.notebook_file_run import NotebookRunRequest
     from argosy.features.notebooks.go_durations import parse_duration
 
     read_comparison(args)
@@ -145,8 +145,8 @@ def validation_to_wire(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _run_notebook(args: argparse.Namespace, request: NotebookRunRequest) -> FinishedRun:
-    from argosy.features.notebooks.files.local_run import run_notebook
     from argosy.features.notebooks.files.notebook_file import load_notebook
+    from argosy.features.notebooks.files.notebook_file_run import run_notebook
     from argosy.features.notebooks.files.per_cell_run_summary import build_title
 
     if args.quiet:

@@ -17,7 +17,7 @@ from argosy.kube.objects import Manifest
 from argosy.kube.patch import merge_patch, strategic_merge, three_way
 from argosy.kube.resource_key import GroupKind, split_api_version
 from argosy.kube.schema import builtin_type_json_codec, defaults
-from argosy.kube.schema.builtin_types import Type, find_builtin_type
+from argosy.kube.schema.builtin_go_struct_fields import Type, find_builtin_type
 
 MISSING_VALUE: Final = "(missing)"
 MAX_DIFFERENCES: Final = 20

@@ -129,13 +129,13 @@ def list_documents_and_items(text: bytes) -> list[LocatedNode]:
     """List documents in the order in which they are processed: items of Lists come last."""
     queue = list(_read_lines(text).documents)
     for document in queue:
-        items = find_list_items(document)
+        items = find_kind_list_items(document)
         if items is not None:
             queue.extend(items)
     return queue
 
 
-def find_list_items(marked: LocatedNode) -> Sequence[LocatedNode] | None:
+def find_kind_list_items(marked: LocatedNode) -> Sequence[LocatedNode] | None:
     items = marked.find_field("items")
     is_list = marked.read_text("kind").endswith("List") and items is not None and isinstance(items.children, list)
     return items.children if is_list and items is not None and isinstance(items.children, list) else None

@@ -31,7 +31,7 @@ from argosy.gitops.render.kustomize.error_lines import (
     APPLICATION_LOCATION,
     KustomizationPath,
     find_field_line,
-    find_list_items,
+    find_kind_list_items,
     list_documents_and_items,
     resolve_deprecated_path,
 )
@@ -70,7 +70,7 @@ class FieldTracer:
         marked_documents = [
             document
             for document in list_documents_and_items(text)
-            if document.children and find_list_items(document) is None
+            if document.children and find_kind_list_items(document) is None
         ]
         for index, resource in enumerate(resources):
             if len(marked_documents) == len(resources):

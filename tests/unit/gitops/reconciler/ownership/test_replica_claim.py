@@ -8,7 +8,7 @@ import pytest
 
 from argosy import annotations as names
 from argosy.errors import Conflict
-from argosy.gitops.reconciler.ownership.replica_claim import ApplicationClaims
+from argosy.gitops.reconciler.ownership.application_claim_fence import ApplicationClaims
 from argosy.kube.client import Cluster
 from argosy.kube.controller.sharding.membership import ShardMembership
 from argosy.kube.objects import key_of

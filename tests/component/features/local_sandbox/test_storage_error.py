@@ -15,9 +15,9 @@ from argosy.cli.sandbox_data_folder_and_lock import DEFAULT_NAME, DEMO_NAME, Dat
 from argosy.errors import StorageFull
 from argosy.features.demo import cli
 from argosy.features.demo.examples import EXAMPLES
-from argosy.features.local import cli as sandbox
-from argosy.features.local import sandbox_readyz_storage_error
-from argosy.features.local.sandbox_readyz_storage_error import find_storage_problem
+from argosy.features.local_sandbox import cli as sandbox
+from argosy.features.local_sandbox import storage_error_from_readyz
+from argosy.features.local_sandbox.storage_error_from_readyz import find_storage_problem
 from argosy.sandbox.apiserver.control_plane import ControlPlane
 from argosy.sandbox.apiserver.https_server import serve_https
 from argosy.sandbox.apiserver.tls import ensure_certificates
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Raise the timeout, because a busy machine may need longer."""
-    monkeypatch.setattr(sandbox_readyz_storage_error, "TIMEOUT_SECONDS", HANG_SECONDS)
+    monkeypatch.setattr(storage_error_from_readyz, "TIMEOUT_SECONDS", HANG_SECONDS)
 
 
 async def test_full_disk_is_reported_until_the_store_recovers(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from argosy.errors import UserError
-from argosy.features.align.in_memory_alignment_trial import ApplicationTrial, PatchedTree, edit_file
-from argosy.features.align.working_tree_edits import WorkingTreeEdits
+from argosy.features.align_git.in_memory_alignment_trial import ApplicationTrial, PatchedTree, edit_file
+from argosy.features.align_git.working_tree_edits import WorkingTreeEdits
 from argosy.gitops.analysis.alignment.git_change_proposal_types import Proposal, ProposalKind
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.source.repository_access_settings import SourceSettings, read_source_settings

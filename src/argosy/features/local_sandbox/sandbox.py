@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from argosy.cli.sandbox_data_folder_and_lock import DataFolder, RunningInstance, write_private_text
-from argosy.features.local import kubeconfig
-from argosy.features.local.component_logs_as_pod_logs import ComponentLogs
-from argosy.features.local.pod_log_reader_choice import PodLogDispatcher
+from argosy.features.local_sandbox import kubeconfig
+from argosy.features.local_sandbox.component_logs_as_pod_logs import ComponentLogs
+from argosy.features.local_sandbox.pod_log_reader_choice import PodLogDispatcher
 from argosy.isolation.scratch_folders import create_scratch_folder
 from argosy.kube.client import Cluster, PodLogReader, SelectivePodLogReader
 from argosy.kube.client.private_file_permission_check import check_private_file

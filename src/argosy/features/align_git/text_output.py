@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from argosy.cli.tables import TerminalOutput, drop_control_characters
 
 if TYPE_CHECKING:
-    from argosy.features.align.service import AlignedApplication, Alignment
+    from argosy.features.align_git.service import AlignedApplication, Alignment
     from argosy.gitops.analysis.alignment.git_change_proposal_types import Proposal
     from argosy.gitops.analysis.alignment.sync_and_health_counts import AlignmentTally, ApplicationStatus
 

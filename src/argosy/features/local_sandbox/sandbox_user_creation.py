@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from argosy.cli.running_sandbox_selection import build_admin_connection, require_running_instance
 from argosy.cli.sandbox_data_folder_and_lock import DataFolder
 from argosy.errors import UserError
-from argosy.features.local import kubeconfig
+from argosy.features.local_sandbox import kubeconfig
 from argosy.kube.objects import Manifest, dump_yaml
 from argosy.sandbox.apiserver.authentication import USER_SECRET_TYPE, USERS_NAMESPACE, hash_token
 from argosy.sandbox.apiserver.write_call_and_result_types import ADMIN

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from argosy.errors import ArgosyError
-from argosy.features.align.in_memory_alignment_trial import (
+from argosy.features.align_git.in_memory_alignment_trial import (
     ApplicationTrial,
     apply_proposals,
     compare_trial,

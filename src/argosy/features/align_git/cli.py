@@ -21,8 +21,8 @@ from argosy.errors import ArgosyError, UserError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from argosy.features.align.service import Alignment
-    from argosy.features.align.working_tree_edits import WorkingTreeEdits
+    from argosy.features.align_git.service import Alignment
+    from argosy.features.align_git.working_tree_edits import WorkingTreeEdits
     from argosy.gitops.application import Application
     from argosy.gitops.source.repository_access_settings import SourceSettings
 
@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _load_working_tree(args: argparse.Namespace) -> WorkingTreeEdits | None:
     """Load the working tree; None without one, and then align only proposes and proves."""
-    from argosy.features.align.working_tree_edits import WorkingTreeEdits
+    from argosy.features.align_git.working_tree_edits import WorkingTreeEdits
     from argosy.gitops.workspace.enclosing_repository_lookup import find_enclosing_repository
 
     if not args.repo and find_enclosing_repository(os.path.realpath(os.curdir)) is None:
@@ -109,8 +109,8 @@ def _load_working_tree(args: argparse.Namespace) -> WorkingTreeEdits | None:
 
 async def _align_applications(args: argparse.Namespace, files: WorkingTreeEdits | None) -> Alignment:
     from argosy.cli.application_service_connection import open_service
-    from argosy.features.align.proposals import AlignOptions
-    from argosy.features.align.service import align_applications
+    from argosy.features.align_git.proposals import AlignOptions
+    from argosy.features.align_git.service import align_applications
     from argosy.gitops.application_client.app_state_reader import open_reader
 
     async with open_service(read_target_options(args), args.app_namespace) as service:
@@ -164,7 +164,7 @@ def _print_alignment(args: argparse.Namespace, alignment: Alignment) -> None:
     if args.patch == "-":
         return
     from argosy.cli.tables import TerminalOutput
-    from argosy.features.align.text_output import render_alignment
+    from argosy.features.align_git.text_output import render_alignment
 
     # One write, so that output on stderr does not end up in the last line if a pipe shows both.
     print("".join(f"{line}\n" for line in render_alignment(alignment, TerminalOutput(sys.stdout))), end="")

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from argosy.errors import ArgosyError, UserError
-from argosy.features.align.in_memory_alignment_trial import ApplicationTrial, edit_file
+from argosy.features.align_git.in_memory_alignment_trial import ApplicationTrial, edit_file
 from argosy.gitops.analysis.alignment.git_change_proposal_types import Proposal
-from argosy.gitops.analysis.alignment.proposed_application_edits import build_edits
+from argosy.gitops.analysis.alignment.proposals_as_manifest_edits import build_edits
 from argosy.gitops.application import Application
 from argosy.gitops.application.repository_url import parse_url
 from argosy.gitops.source.repository_access_settings import SourceSettings

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.features.align.proposals import AlignOptions
-from argosy.features.align.service import align_applications
+from argosy.features.align_git.proposals import AlignOptions
+from argosy.features.align_git.service import align_applications
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application_client.app_state_reader import open_reader
 from argosy.gitops.application_client.application_service import ApplicationService

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from argosy.features.local.component_logs_as_pod_logs import MAX_LINES, ComponentLogs
+from argosy.features.local_sandbox.component_logs_as_pod_logs import MAX_LINES, ComponentLogs
 from argosy.kube.objects import Manifest
 from support.deadlines import HANG_SECONDS
 

@@ -18,7 +18,7 @@ from argosy.gitops.analysis.finding import Finding
 from argosy.gitops.analysis.repository_view import RenderedSource, RenderFailure, RepositoryView
 from argosy.gitops.analysis.rule_violation import FileLocation, Severity
 from argosy.gitops.application import Application, read_source
-from argosy.gitops.workspace.checkout_cache import CheckoutCache
+from argosy.gitops.workspace.command_file_tree_cache import CheckoutCache
 from argosy.gitops.workspace.manifest_files import find_top_folder, relative_path
 from argosy.kube.objects import Manifest
 from argosy.testing.rendered_manifests import Manifests

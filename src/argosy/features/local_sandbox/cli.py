@@ -116,7 +116,7 @@ def _add_user(parts: Commands[argparse.ArgumentParser]) -> None:
 
 
 def run_start(args: argparse.Namespace) -> int:
-    from argosy.features.local.sandbox import SandboxOptions, run_sandbox
+    from argosy.features.local_sandbox.sandbox import SandboxOptions, run_sandbox
 
     check_port("--port", args.port)
     max_watches = args.max_watches_per_user
@@ -165,7 +165,7 @@ def run_stop(args: argparse.Namespace) -> int:
 
 def run_status(args: argparse.Namespace) -> int:
     """Print the state of the sandbox; exit code 1 if it is not running."""
-    from argosy.features.local.sandbox_readyz_storage_error import (
+    from argosy.features.local_sandbox.storage_error_from_readyz import (
         find_storage_problem,  # late: HTTP and TLS are needed here only
     )
 
@@ -237,7 +237,7 @@ def _find_running_sandbox(args: argparse.Namespace) -> DataFolder:
 
 
 def run_load(args: argparse.Namespace) -> int:
-    from argosy.features.local.sandbox_manifest_apply import apply_manifest_files
+    from argosy.features.local_sandbox.sandbox_manifest_apply import apply_manifest_files
 
     for line in apply_manifest_files(_find_running_sandbox(args), [Path(name) for name in args.filename]):
         print(line, flush=True)
@@ -245,7 +245,7 @@ def run_load(args: argparse.Namespace) -> int:
 
 
 def run_add_user(args: argparse.Namespace) -> int:
-    from argosy.features.local.sandbox_user_creation import add_user
+    from argosy.features.local_sandbox.sandbox_user_creation import add_user
 
     print(add_user(_find_running_sandbox(args), args.name, args.group), end="")
     return 0
