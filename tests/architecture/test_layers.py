@@ -54,8 +54,8 @@ RUNNER_NEEDS = {"nbclient", "nbformat", "jupyter_client"}
 # A feature may import the features that are listed behind it. Each of those has its own line further up.
 FEATURE_IMPORTS: dict[str, frozenset[str]] = {}
 for line in """
-    accounts backup controller health_checks init local_sandbox models notebooks notifications preview render repositories \
-    search align_git version
+    accounts backup controller health_checks init local_sandbox models notebooks notifications preview render \
+    repositories search align_git version
     setup: health_checks
     install: setup
     generate: notifications

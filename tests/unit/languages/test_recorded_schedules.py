@@ -19,14 +19,14 @@ REFUSED = [text for text, error in RECORD["schedules"] if isinstance(error, str)
 
 
 def list_next_times(text: str, count: int) -> list[str]:
-    schedule, moment, found = parse_schedule(text), datetime.fromisoformat(RECORD["after"]), []
+    schedule, moment, next_times = parse_schedule(text), datetime.fromisoformat(RECORD["after"]), list[str]()
     for _ in range(count):
         following = schedule.next_time(moment)
         if following is None:
             break
         moment = following
-        found.append(moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
-    return found
+        next_times.append(moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+    return next_times
 
 
 def test_record_has_both_kinds_of_answers() -> None:
@@ -35,9 +35,9 @@ def test_record_has_both_kinds_of_answers() -> None:
 
 def test_next_times_are_those_of_robfig_cron() -> None:
     differences = {
-        text: (found, times)
+        text: (next_times, times)
         for text, times in ACCEPTED
-        if (found := list_next_times(text, max(len(times), 1))) != times
+        if (next_times := list_next_times(text, max(len(times), 1))) != times
     }
     assert not differences
 

@@ -24,7 +24,7 @@ from argosy.gitops.application import Application, Source
 from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.application.step_results import Checkout, RenderResult
 from argosy.gitops.reconciler.app_memo import AppMemos, CachedDigest, CachedRender, SourceMemo
-from argosy.gitops.reconciler.worker_remote_base_lookup import FetchedRemoteBases, RemoteBaseNeeded
+from argosy.gitops.reconciler.worker_remote_bases import FetchedRemoteBases, RemoteBaseNeeded
 from argosy.gitops.render import BuildSettings, are_inputs_unchanged, build_environment, render
 from argosy.isolation.script_backoff import backoff_seconds
 from argosy.kube.objects.shared_texts import SharedTexts

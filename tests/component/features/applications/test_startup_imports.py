@@ -11,7 +11,7 @@ import pytest
 
 from argosy.command_modules import COMMANDS
 from argosy.features.applications import cli
-from argosy.gitops.reconciler.worker_remote_base_lookup import FetchedRemoteBases, RemoteBaseNeeded
+from argosy.gitops.reconciler.worker_remote_bases import FetchedRemoteBases, RemoteBaseNeeded
 from argosy.gitops.render import render
 from argosy.main import OVERVIEW, build_parser
 
