@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 import orjson
 from lupa import luajit21
 
-from argosy.gitops.health.argocd_cm_entry_collection import CUSTOMIZATIONS_PREFIX
+from argosy.gitops.health.argocd_cm_entries_with_locations import CUSTOMIZATIONS_PREFIX
 from argosy.gitops.health.assess import EVALUATE_FUNCTION, HealthAssessor
 from argosy.gitops.health.bundled_rules import load_bundled_rules
 from argosy.gitops.health.lua import run_health_script

@@ -18,14 +18,14 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING
 
 from argosy import __version__
-from argosy.cli.command_parser import ARGOCD, COMPAT, CommandParser
+from argosy.cli.argparse_subclass_with_error_hints import ARGOCD, COMPAT, CommandParser
 from argosy.cli.error_messages import OutputClosed, report_error
 from argosy.cli.exit_codes import EXIT_INTERRUPTED, EXIT_OK
 from argosy.command_modules import COMMANDS
 from argosy.errors import ArgosyError, UserError
 
 if TYPE_CHECKING:
-    from argosy.features.argocd_cli.argocd_server_flag_check import NamedServer
+    from argosy.features.argocd_cli.server_flag_cluster_match import NamedServer
 
 
 GC_THRESHOLDS = (
@@ -222,7 +222,7 @@ def _run_command(arguments: list[str], *, is_compat: bool, server: NamedServer |
         )
     args.compat, args.is_direct = is_compat, server is None
     if server is not None and server.address and arguments[0] != "logout":
-        from argosy.features.argocd_cli.argocd_server_flag_check import (
+        from argosy.features.argocd_cli.server_flag_cluster_match import (
             check_server_of_cluster,  # late: only for argocd --server
         )
 

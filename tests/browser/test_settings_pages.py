@@ -165,7 +165,7 @@ def test_a_token_is_shown_once_and_can_be_revoked(visit: Callable[..., Any], sit
 
 
 async def _prepared(site: MachinesWorld) -> None:
-    from argosy.web.auth.account_changes import AccountStore
+    from argosy.web.auth.account_password_token_store import AccountStore
 
     await AccountStore(site.cluster, "argocd").ensure_key_and_admin_password()
 

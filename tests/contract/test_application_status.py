@@ -18,7 +18,7 @@ from argosy.gitops.application import (
     read_application,
 )
 from argosy.gitops.application.step_results import Assessment, HealthStatus, SyncStatus
-from argosy.gitops.status import events
+from argosy.gitops.status import application_event_manifests
 from argosy.gitops.status.conditions import AppCondition, ConditionType
 from argosy.gitops.status.history import append_deployment
 from argosy.gitops.status.operation_state_json_writer import request_to_wire
@@ -129,7 +129,7 @@ async def test_operation_request_is_stored_as_written(furnished: Cluster, namesp
 
 async def test_operation_completed_event_can_be_created_only_once(furnished: Cluster, namespace: str) -> None:
     app = read_application(await create_application(furnished, namespace, source=SOURCE))
-    event = events.operation_completed_event(app, synced(app))
+    event = application_event_manifests.operation_completed_event(app, synced(app))
     await furnished.create(event)
     with pytest.raises(Conflict):
         await furnished.create(event)

@@ -9,7 +9,7 @@ import pytest
 
 from argosy.errors import SourceRefused
 from argosy.features.argocd_cli.cli import UNSUPPORTED_COMMANDS
-from argosy.gitops.application.repository_url import parse_url
+from argosy.gitops.application.repository_url_parser import parse_url
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "argosy"

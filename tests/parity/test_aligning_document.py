@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.features.demo.stages_example_initial_state import EXPECTED_STATES, ROOT_APP
+from argosy.features.demo.stages_example_cluster_setup import EXPECTED_STATES, ROOT_APP
 from argosy.gitops.analysis.alignment.field_writer_catalog import DOCUMENTED
 
 HERE = Path(__file__).parents[2]

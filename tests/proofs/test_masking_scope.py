@@ -24,8 +24,8 @@ from argosy.kube.resource_key import ResourceKey
 from argosy.observability.redaction.secret_mask import SecretMask
 from argosy.observability.redaction.secret_origin_and_scope import SecretScope
 from argosy.web.middleware.asgi_request_pipeline import WebApplication
+from argosy.web.redacted_response_input_restoration import NO_ECHO
 from argosy.web.route import Route
-from argosy.web.unredacted_request_input_echo import NO_ECHO
 from support.deadlines import wait_until_async
 from support.engine import Repository
 from support.route_requests import FILL, ROWS_BY_ROUTE, address, sent
@@ -201,7 +201,9 @@ async def test_echoed_guesses_do_not_reveal_a_secret(
 async def test_search_finds_all_secrets_if_echoed_input_is_masked_by_value(
     world: World, values: dict[str, str], rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("argosy.web.request_secret_mask.conceal_request", lambda request, find: (request, NO_ECHO))
+    monkeypatch.setattr(
+        "argosy.web.secret_mask_by_request_scope.conceal_request", lambda request, find: (request, NO_ECHO)
+    )
     monkeypatch.setattr(SecretMask, "for_scope", lambda self, scope, sent=None: self)
     guesses = [f"pin-{number:06}" for number in rng.sample(range(PINS), 900)]
     masked_guesses = await told_apart(world, world.entry(), "viewer-a", [*guesses, *values.values()], "/activity?q=")
@@ -213,7 +215,9 @@ async def test_search_finds_all_secrets_if_echoed_input_is_masked_by_value(
 async def test_search_finds_a_secret_if_the_request_echo_is_not_concealed(
     world: World, values: dict[str, str], monkeypatch: pytest.MonkeyPatch, path: str, place: str
 ) -> None:
-    monkeypatch.setattr("argosy.web.request_secret_mask.conceal_request", lambda request, find: (request, NO_ECHO))
+    monkeypatch.setattr(
+        "argosy.web.secret_mask_by_request_scope.conceal_request", lambda request, find: (request, NO_ECHO)
+    )
     guesses = ["pin-314159", *values.values()]
     assert await told_apart(world, world.entry(), "admin", guesses, path) == {values[place]}
 

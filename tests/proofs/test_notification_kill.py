@@ -128,7 +128,7 @@ def test_no_message_arrives_twice_after_kill_9_of_the_sender(
 
 
 FORGETFUL = """
-from argosy.features.notifications.object_reconcile_state import NotificationPass
+from argosy.features.notifications.notification_pass_state import NotificationPass
 
 async def forget(self, cluster):
     pass

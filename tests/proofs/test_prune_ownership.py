@@ -29,12 +29,12 @@ from argosy.gitops.live import (
     read_exclusions,
 )
 from argosy.gitops.policy import prune_policy
-from argosy.gitops.reconciler.project_permission_and_deletion_check import build_permission_check, find_deletion_refusal
-from argosy.gitops.reconciler.settings_in_force import ReconcilerSettings
+from argosy.gitops.reconciler.object_permission_and_deletion_check import build_permission_check, find_deletion_refusal
+from argosy.gitops.reconciler.reconciler_settings_dataclass import ReconcilerSettings
 from argosy.gitops.source.repository_access_settings import SourceSettings
 from argosy.gitops.source.repository_mirrors import Repositories
 from argosy.gitops.sync.effective_apply_and_prune_options import OperationOptions
-from argosy.gitops.sync.prune import find_prune_refusal
+from argosy.gitops.sync.pruned_object_deletion import find_prune_refusal
 from argosy.gitops.sync.sync_options import SyncOptions
 from argosy.gitops.sync.sync_plan import OperationContext, plan_tasks
 from argosy.kube.client import KindInfo
@@ -248,7 +248,7 @@ def test_prune_deletes_exactly_the_objects_the_application_owns(size: Callable[.
 def test_proof_detects_a_prune_without_ownership_checks(monkeypatch: pytest.MonkeyPatch, rng: random.Random) -> None:
     monkeypatch.setattr(prune_policy, "find_reason_to_keep", lambda candidate, instance: "")
     monkeypatch.setattr(
-        "argosy.gitops.reconciler.project_permission_and_deletion_check.find_reason_to_keep",
+        "argosy.gitops.reconciler.object_permission_and_deletion_check.find_reason_to_keep",
         lambda candidate, instance: "",
     )
     monkeypatch.setattr(

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from argosy.kube.resource_key import ResourceKey
-from argosy.web.auth.account_changes import AccountStore
+from argosy.web.auth.account_password_token_store import AccountStore
 from argosy.web.auth.authenticator import Authenticator
 from argosy.web.auth.caller import Caller, RequestCredentials
 from argosy.web.auth.passwords import PasswordHasher

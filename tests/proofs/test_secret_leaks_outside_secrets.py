@@ -286,7 +286,7 @@ OF_STREAM = f"/live?at=/apps/{CONTROL}/{APP}/operation"
             {"quotes", "tags"},
         ),
         (
-            "gitops.redaction.cluster_view_mask.list_url_credentials",
+            "gitops.redaction.cluster_secret_mask_builder.list_url_credentials",
             lambda text: [],
             "/api/v1/applications/addressed",
             {"application address"},

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from argosy.gitops.coexistence.argocd_detection import REMOVAL_GRACE_SECONDS, ArgoCDDetector, detect_engines
-from argosy.gitops.policy.delivery_engine_choice import Deliverer
+from argosy.gitops.policy.application_delivery_engine_detection import Deliverer
 from argosy.kube.client import Cluster, User
 from argosy.sandbox.apiserver.control_plane import ControlPlane
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster

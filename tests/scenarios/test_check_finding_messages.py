@@ -147,7 +147,7 @@ def test_requests_over_the_resource_quota_are_reported_for_gpu_and_cpu(said: Sai
 
 @pytest.mark.tier("all")
 def test_path_missing_at_the_target_revision_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from argosy.features.demo.stages_example_content import add_later_commits, create_stages_repository
+    from argosy.features.demo.stages_example_repository import add_later_commits, create_stages_repository
 
     origin = create_stages_repository(tmp_path / "origin")
     add_later_commits(origin)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from argosy.features.promote.cluster_facts import EnvironmentClusterState
+from argosy.features.promote.environment_cluster_state import EnvironmentClusterState
 from argosy.features.promote.environments_at_commit import RepositorySnapshot
 from argosy.features.promote.gates import NotebookRun
 from argosy.features.promote.plan import PromotionPlan, PromotionPlanner, PromotionRequest

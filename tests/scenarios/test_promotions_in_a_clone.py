@@ -15,7 +15,7 @@ from argosy.cli.application_service_connection import build_service_opener
 from argosy.cli.cluster_target import TargetOptions
 from argosy.cli.tables import TerminalOutput
 from argosy.features.promote import service as sessions
-from argosy.features.promote.cluster_facts import EnvironmentClusterState
+from argosy.features.promote.environment_cluster_state import EnvironmentClusterState
 from argosy.features.promote.gates import NotebookRun
 from argosy.features.promote.plan import PromotionRequest
 from argosy.features.promote.text_output import render_status, status_to_wire
@@ -297,7 +297,7 @@ def test_run_suggests_push_and_sync_and_a_second_run_has_nothing_to_do(clone: Sh
 
 
 def test_dry_run_flag_suggests_promote_plan(clone: Shelf, capsys: pytest.CaptureFixture[str]) -> None:
-    from argosy.cli.command_parser import UsageError
+    from argosy.cli.argparse_subclass_with_error_hints import UsageError
     from argosy.main import main
 
     with pytest.raises(UsageError):

@@ -29,7 +29,7 @@ from argosy.gitops.application_client.object_operations import (
 )
 from argosy.gitops.application_client.project_validation_of_application import check_project_permits
 from argosy.gitops.application_client.resource_actions_and_logs import ObjectSelector
-from argosy.gitops.policy.delivery_engine_choice import ArgoCDController, DeliveryEngines
+from argosy.gitops.policy.application_delivery_engine_detection import ArgoCDController, DeliveryEngines
 from argosy.kube.resource_key import ResourceKey
 from argosy.web.auth.caller import Caller
 from argosy.web.caller_application_service import build_reader

@@ -19,8 +19,8 @@ from argosy.gitops.application_client.application_service import ApplicationServ
 from argosy.gitops.cluster_view.cluster_view import ViewFreshness
 from argosy.gitops.policy.rbac import RbacRequester
 from argosy.gitops.reconciler.app_memo import AppMemos
+from argosy.gitops.reconciler.reconciler_settings_dataclass import ReconcilerSettings
 from argosy.gitops.reconciler.render_cache import RenderCache
-from argosy.gitops.reconciler.settings_in_force import ReconcilerSettings
 from argosy.kube.controller.cache import InformerCache
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey

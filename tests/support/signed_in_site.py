@@ -18,7 +18,7 @@ from argosy.gitops.source.repository_access_settings import SourceSettings
 from argosy.gitops.source.repository_mirrors import Repositories
 from argosy.kube.client import Cluster
 from argosy.kube.objects import dump_yaml
-from argosy.web.auth.account_changes import AccountStore
+from argosy.web.auth.account_password_token_store import AccountStore
 from argosy.web.auth.authenticator import Authenticator
 from argosy.web.auth.login_codes import LoginCodes
 from argosy.web.auth.passwords import PasswordHasher

@@ -28,7 +28,7 @@ from argosy.gitops.application import (
 from argosy.gitops.application.step_results import AppComparison, Assessment, HealthStatus, Pair
 from argosy.gitops.application.sync_annotations import is_hook
 from argosy.gitops.health import builtin
-from argosy.gitops.sync.client_side_patch import contains_desired
+from argosy.gitops.sync.client_side_apply_patch_builder import contains_desired
 from argosy.gitops.sync.effective_apply_and_prune_options import SyncSettings
 from argosy.gitops.sync.operation_state_machine import AdvanceResult, advance_operation
 from argosy.gitops.sync.sync_options import SyncOptions

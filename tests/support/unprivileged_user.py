@@ -18,10 +18,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from argosy.isolation import program, rootfs
+from argosy.isolation import rootfs, untrusted_program_runner
 
 USER = 12345
-SOURCE = Path(program.__file__).parents[2]
+SOURCE = Path(untrusted_program_runner.__file__).parents[2]
 _MOVE = 8192  # the kernel's MS_MOVE
 
 
@@ -30,7 +30,7 @@ def run_as(who: str, argv: tuple[str, ...], **options: Any) -> Any:
     if who != "self":
         return _as_another(who, argv, options)
     try:
-        return program.run(argv, **options)
+        return untrusted_program_runner.run(argv, **options)
     except Exception as problem:
         return problem
 

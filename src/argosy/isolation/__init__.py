@@ -1,6 +1,6 @@
 """Runs untrusted functions and programs in confined processes with limits.
 
-In: a function's name ("package.module:function") and JSON, or the command of a program (program.py).
+In: a function's name ("package.module:function") and JSON, or the command of a program (untrusted_program_runner.py).
 Out: JSON, or the output of the program; or an error that names the exceeded limit.
 Never: runs user code in the main process.
 """
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from argosy.isolation.errors import ConfinedError, CrashError, LimitExceeded, NotConfinedError, RefusedError
-    from argosy.isolation.limits_and_confinement_report import CallLimits, Confinement, ProgramLimits
+    from argosy.isolation.limit_and_confinement_types import CallLimits, Confinement, ProgramLimits
     from argosy.isolation.trusted_process_pool import ProcessPool
     from argosy.isolation.worker_pool import WorkerPool
 
@@ -30,11 +30,11 @@ __all__ = [
 ]
 
 _LAZY_MODULES = {
-    "Confinement": "limits_and_confinement_report",
-    "CallLimits": "limits_and_confinement_report",
+    "Confinement": "limit_and_confinement_types",
+    "CallLimits": "limit_and_confinement_types",
     "ProcessPool": "trusted_process_pool",
     "WorkerPool": "worker_pool",
-    "ProgramLimits": "limits_and_confinement_report",
+    "ProgramLimits": "limit_and_confinement_types",
     "ConfinedError": "errors",
     "CrashError": "errors",
     "NotConfinedError": "errors",

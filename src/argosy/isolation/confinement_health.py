@@ -20,8 +20,8 @@ from argosy.isolation.confinement_requirement import (
     read_mode,
     render_refusal,
 )
-from argosy.isolation.limits_and_confinement_report import Confinement
-from argosy.isolation.program import probe_confinement
+from argosy.isolation.limit_and_confinement_types import Confinement
+from argosy.isolation.untrusted_program_runner import probe_confinement
 
 log = logging.getLogger(__name__)
 probe_once = cache(probe_confinement)  # once per process: the kernel does not change

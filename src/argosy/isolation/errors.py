@@ -9,7 +9,7 @@ import signal
 from typing import Literal
 
 from argosy.errors import ArgosyError, LimitError, UserError
-from argosy.isolation.limits_and_confinement_report import CallLimits, ProgramLimits
+from argosy.isolation.limit_and_confinement_types import CallLimits, ProgramLimits
 
 TIMED_OUT, OUT_OF_MEMORY = "timed out", "ran out of memory"
 LimitName = Literal["wall", "cpu", "memory", "output", "input", "scratch"]

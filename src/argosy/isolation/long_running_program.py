@@ -1,4 +1,4 @@
-"""Long-running confined programs (see program.py) that serve sockets passed to them.
+"""Long-running confined programs (see untrusted_program_runner.py) that serve sockets passed to them.
 
 In: a command, readable paths, listening sockets. Out: a LongRunningProgram: write to it, wait for it, kill it.
 Never: lets it outlive this process or `kill`; gives it network access beyond the passed sockets and named ports.
@@ -18,8 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from argosy.isolation.limits_and_confinement_report import ProgramLimits
-from argosy.isolation.program import build_launcher_order, create_work_folders, spawn_launcher
+from argosy.isolation.limit_and_confinement_types import ProgramLimits
+from argosy.isolation.untrusted_program_runner import build_launcher_order, create_work_folders, spawn_launcher
 
 NO_WALL_LIMIT_SECONDS: Final = 365 * 24 * 3600
 LAUNCHER_EXIT_SECONDS: Final = 3.0  # seconds for the launcher to kill all processes

@@ -18,7 +18,7 @@ from argosy.errors import UserError
 from argosy.isolation import message_frames
 from argosy.isolation.cpu_priority import LONG_SECONDS
 from argosy.isolation.errors import ConfinedError, NotConfinedError, RefusedError, build_limit_error
-from argosy.isolation.limits_and_confinement_report import CallLimits
+from argosy.isolation.limit_and_confinement_types import CallLimits
 
 _WINDOW_BYTES = 256 << 10  # bytes of calls in flight to a worker: enough to keep it busy
 _READ_BYTES = 256 << 10

@@ -19,7 +19,7 @@ from argosy.fair_share import Budget
 from argosy.isolation.errors import CrashError, RefusedError, build_death_error, build_limit_error
 from argosy.isolation.fair_slots import RESERVED_WORKERS, FairSlots
 from argosy.isolation.fork_server_client import ForkServerClient
-from argosy.isolation.limits_and_confinement_report import CallLimits, Confinement
+from argosy.isolation.limit_and_confinement_types import CallLimits, Confinement
 from argosy.isolation.worker_connection import CPU_LIMIT_CALLS, CallBatch, ConfinedWorker, ConversationEnd
 
 _FUNCTION_NAME = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):([A-Za-z_]\w*)", re.ASCII)

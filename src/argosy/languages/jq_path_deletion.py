@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 import orjson
 
 from argosy.errors import ArgosyError, TransientError
-from argosy.isolation.limits_and_confinement_report import CallLimits
+from argosy.isolation.limit_and_confinement_types import CallLimits
 from argosy.isolation.script_backoff import ScriptBackoff
 from argosy.languages.jq_path_expressions import TOO_EXPENSIVE_MESSAGE, format_jq_error, format_too_expensive_error
 

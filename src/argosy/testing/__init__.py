@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from argosy.testing.rendered_manifests import Manifests
+    from argosy.testing.rendered_manifest_lookup import Manifests
     from argosy.testing.sandbox import Sandbox
     from argosy.testing.user_repository_renders import Repo
 
 __all__ = ["Manifests", "Repo", "Sandbox"]
-_HOMES = {"Manifests": "rendered_manifests", "Repo": "user_repository_renders", "Sandbox": "sandbox"}
+_HOMES = {"Manifests": "rendered_manifest_lookup", "Repo": "user_repository_renders", "Sandbox": "sandbox"}
 
 
 def __getattr__(name: str) -> Any:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from argosy.testing.rendered_manifests import Manifests
+    from argosy.testing.rendered_manifest_lookup import Manifests
     from argosy.testing.sandbox import Sandbox
     from argosy.testing.session_resources import Workshop
     from argosy.testing.user_repository_renders import Repo
@@ -51,7 +51,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     if not file_path.name.endswith(COLLECTED) or not _has_argosy_option(parent.config):
         return None
-    from argosy.testing.pytest_items import build_file_collector
+    from argosy.testing.pytest_application_items import build_file_collector
 
     return build_file_collector(file_path, parent, _get_workshop(parent.config))
 

@@ -24,7 +24,7 @@ from argosy.kube.objects import Manifest, key_of, read_manifests
 from argosy.kube.resource_key import ResourceKey
 from argosy.testing.background_event_loop import Background, Held
 from argosy.testing.cluster.embedded_cluster_with_engine import ADDONS, Stage, open_stage
-from argosy.testing.rendered_manifests import Manifests
+from argosy.testing.rendered_manifest_lookup import Manifests
 
 if TYPE_CHECKING:
     from argosy.isolation.trusted_process_pool import ProcessPool

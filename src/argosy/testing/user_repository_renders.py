@@ -21,7 +21,7 @@ from argosy.gitops.application import Application, read_source
 from argosy.gitops.workspace.command_file_tree_cache import CheckoutCache
 from argosy.gitops.workspace.manifest_files import find_top_folder, relative_path
 from argosy.kube.objects import Manifest
-from argosy.testing.rendered_manifests import Manifests
+from argosy.testing.rendered_manifest_lookup import Manifests
 
 if TYPE_CHECKING:
     from argosy.features.check.service import CheckResult

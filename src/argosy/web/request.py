@@ -19,7 +19,7 @@ from argosy.gitops.application_client.application_service import ApplicationServ
 from argosy.kube.objects import read_json
 from argosy.observability.redaction.secret_origin_and_scope import SecretScope
 from argosy.web.auth.caller import Caller
-from argosy.web.request_secret_placeholders import NO_ECHO, InputEcho
+from argosy.web.response_placeholder_restoration import NO_ECHO, InputEcho
 from argosy.web.serve_options import ServeOptions
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from argosy.gitops.engine.metrics import collect_confinement_metrics
 from argosy.isolation import Confinement, landlock, seccomp
 from argosy.isolation.confinement_health import ConfinementCheck
 from argosy.isolation.confinement_requirement import POD_VARIABLE, VARIABLE
-from argosy.isolation.program import probe_confinement
+from argosy.isolation.untrusted_program_runner import probe_confinement
 from argosy.observability.metrics import render_families
 from support import weaker_kernel
 from support.deadlines import HANG_SECONDS

@@ -24,7 +24,7 @@ import asyncio, dataclasses, json, os, sys, tempfile
 from pathlib import Path
 from argosy.isolation import ConfinedError, WorkerPool, RefusedError
 from argosy.isolation import ProgramLimits
-from argosy.isolation.program import run
+from argosy.isolation.untrusted_program_runner import run
 from argosy.isolation.long_running_program import start_program
 
 def program():

@@ -12,9 +12,9 @@ import pytest
 
 from argosy.fair_share import Tenant, charge_work_to
 from argosy.isolation import CallLimits, WorkerPool, message_frames, worker_connection
-from argosy.isolation.limits_and_confinement_report import ProgramLimits
+from argosy.isolation.limit_and_confinement_types import ProgramLimits
 from argosy.isolation.long_running_program import start_program
-from argosy.isolation.program import list_python_paths
+from argosy.isolation.untrusted_program_runner import list_python_paths
 from argosy.isolation.worker_connection import CallBatch, ConfinedWorker, ConversationEnd
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.file_pools import FilePool

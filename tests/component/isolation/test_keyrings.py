@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from argosy.isolation import seccomp
-from argosy.isolation.limits_and_confinement_report import ProgramLimits
-from argosy.isolation.program import list_python_paths, run
+from argosy.isolation.limit_and_confinement_types import ProgramLimits
+from argosy.isolation.untrusted_program_runner import list_python_paths, run
 from support.deadlines import HANG_SECONDS
 
 pytestmark = pytest.mark.skipif(not seccomp.is_supported(), reason="keyrings are of Linux, on known architectures")

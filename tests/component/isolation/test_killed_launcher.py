@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.isolation import launcher
+from argosy.isolation import confined_program_launcher
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has namespaces of processes")
 FIRST = """
@@ -28,7 +28,7 @@ def test_program_starts_only_if_its_launcher_is_alive(tmp_path, is_alive):
     ours, child_end = os.pipe()
     if not is_alive:
         os.close(ours)
-    source = Path(launcher.__file__).parents[2]
+    source = Path(confined_program_launcher.__file__).parents[2]
     subprocess.run(
         [sys.executable, "-c", FIRST, str(child_end), str(started)],
         pass_fds=[child_end],

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from argosy.isolation.limits_and_confinement_report import ProgramLimits
+from argosy.isolation.limit_and_confinement_types import ProgramLimits
 from argosy.isolation.long_running_program import (
     NO_WALL_LIMIT_SECONDS,
     LongRunningProgram,
     ProgramAccess,
     start_program,
 )
-from argosy.isolation.program import list_python_paths
+from argosy.isolation.untrusted_program_runner import list_python_paths
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.own_process import run_in_own_process
 from support.processes import children, descriptors, is_running

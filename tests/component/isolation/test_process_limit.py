@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from argosy.isolation import rootfs
-from argosy.isolation.limits_and_confinement_report import ProgramLimits
+from argosy.isolation.limit_and_confinement_types import ProgramLimits
 from argosy.isolation.process_confinement import NOBODY_ID
-from argosy.isolation.program import ProgramResult, list_python_paths
+from argosy.isolation.untrusted_program_runner import ProgramResult, list_python_paths
 from support.deadlines import HANG_SECONDS, wait_until
 from support.unprivileged_user import USER, run_as
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from argosy.isolation import LimitExceeded, RefusedError, landlock, seccomp
-from argosy.isolation.limits_and_confinement_report import ProgramLimits
-from argosy.isolation.program import build_module_command, list_python_paths, run
+from argosy.isolation.limit_and_confinement_types import ProgramLimits
+from argosy.isolation.untrusted_program_runner import build_module_command, list_python_paths, run
 from support.deadlines import HANG_SECONDS, wait_until
 from support.processes import is_running
 from support.unprivileged_user import SOURCE, run_as
@@ -153,7 +153,7 @@ except OSError:
 """
 AS_ANOTHER = """
 import pathlib, sys
-from argosy.isolation.program import list_python_paths, run
+from argosy.isolation.untrusted_program_runner import list_python_paths, run
 done = run((sys.executable, "-I", "-c", sys.argv[1]), folder=pathlib.Path("/usr/share"), readable=list_python_paths())
 print(done.stdout.decode().strip(), done.confinement.network, len(done.confinement.missing))
 """
@@ -163,7 +163,7 @@ SYSTEM_PYTHON = "/usr/bin/python3"
 def _another_user_can_run_it() -> bool:
     """True if run as root, with a system Python 3.11 or newer and sources that other users can read."""
     try:
-        code = "import sys, argosy.isolation.program; sys.exit(sys.version_info < (3, 11))"
+        code = "import sys, argosy.isolation.untrusted_program_runner; sys.exit(sys.version_info < (3, 11))"
         return _as_another("-c", code).returncode == 0
     except OSError:
         return False
@@ -253,7 +253,7 @@ def _command(pid: int) -> str:
 
 OUTER = """
 import pathlib, sys
-from argosy.isolation.program import run
+from argosy.isolation.untrusted_program_runner import run
 folder, scratch = map(pathlib.Path, sys.argv[1:])
 run(("sh", "-c", "echo $HOME >$HOME/up; sleep 99"), folder=folder, scratch=scratch, disposable=(folder,))
 """

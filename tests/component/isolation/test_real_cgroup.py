@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from argosy.isolation import LimitExceeded, cgroup
-from argosy.isolation.limits_and_confinement_report import ProgramLimits
-from argosy.isolation.program import ProgramResult, list_python_paths, run
+from argosy.isolation.limit_and_confinement_types import ProgramLimits
+from argosy.isolation.untrusted_program_runner import ProgramResult, list_python_paths, run
 from support.deadlines import HANG_SECONDS, wait_until
 
 FOLDER = Path("/usr/share")
@@ -55,8 +55,8 @@ except OSError as problem:
 """
 SLEEPER = f"""
 from pathlib import Path
-from argosy.isolation.limits_and_confinement_report import ProgramLimits
-from argosy.isolation.program import run
+from argosy.isolation.limit_and_confinement_types import ProgramLimits
+from argosy.isolation.untrusted_program_runner import run
 run(("sleep", "1000"), folder=Path("/usr/share"), limits=ProgramLimits(wall={HANG_SECONDS}))
 """
 

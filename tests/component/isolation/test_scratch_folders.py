@@ -23,9 +23,9 @@ import argosy
 from argosy.errors import LimitError
 from argosy.gitops.render.tree_export import export_tree
 from argosy.isolation import scratch_folders
-from argosy.isolation.program import create_work_folders
 from argosy.isolation.scratch_folders import LOCK_FILE_NAME, PREFIXES, create_scratch_folder, sweep_scratch_folders
 from argosy.isolation.trusted_process_pool import ProcessPool
+from argosy.isolation.untrusted_program_runner import create_work_folders
 from support.crew_functions import hold_scratch_folder
 from support.deadlines import HANG_SECONDS, wait_until
 from support.file_trees import TextTree

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from argosy.isolation import CallLimits, seccomp
-from argosy.isolation.limits_and_confinement_report import ProgramLimits
-from argosy.isolation.program import list_python_paths
+from argosy.isolation.limit_and_confinement_types import ProgramLimits
+from argosy.isolation.untrusted_program_runner import list_python_paths
 from support import syscall_attacks
 from support.deadlines import HANG_SECONDS
 from support.file_pools import FilePool

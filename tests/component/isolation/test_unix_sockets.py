@@ -16,9 +16,9 @@ import pytest
 
 from argosy.isolation import landlock, seccomp
 from argosy.isolation.confinement_requirement import find_missing_protections
-from argosy.isolation.limits_and_confinement_report import ProgramLimits
+from argosy.isolation.limit_and_confinement_types import ProgramLimits
 from argosy.isolation.process_confinement import sees_only_own_unix_sockets
-from argosy.isolation.program import list_python_paths
+from argosy.isolation.untrusted_program_runner import list_python_paths
 from support import weaker_kernel
 from support.deadlines import HANG_SECONDS
 from support.unprivileged_user import run_as

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from argosy.isolation import LimitExceeded, rootfs
-from argosy.isolation.limits_and_confinement_report import ProgramLimits
-from argosy.isolation.program import list_python_paths, run
+from argosy.isolation.limit_and_confinement_types import ProgramLimits
+from argosy.isolation.untrusted_program_runner import list_python_paths, run
 from support.deadlines import HANG_SECONDS
 from support.open_folders import everyone, only_root
 from support.unprivileged_user import run_as

@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from argosy.isolation import WorkerPool
-from argosy.isolation.limits_and_confinement_report import CallLimits
+from argosy.isolation.limit_and_confinement_types import CallLimits
 from argosy.languages.jq_path_deletion import build_jq_limits, delete_paths_confined
 
 pytest.importorskip("jq", reason="the real jq is not installed")

@@ -12,7 +12,7 @@ import pytest
 
 from argosy.errors import Conflict
 from argosy.gitops.coexistence.argocd_detection import REMOVAL_GRACE_SECONDS
-from argosy.gitops.policy.delivery_engine_choice import Deliverer
+from argosy.gitops.policy.application_delivery_engine_detection import Deliverer
 from argosy.kube.client import Cluster, Propagation
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey

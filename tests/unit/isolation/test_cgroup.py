@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from argosy.isolation import cgroup, launcher
+from argosy.isolation import cgroup, confined_program_launcher
 
 GONE = 4_000_000_000  # no process has this PID
 FILES = (
@@ -232,9 +232,9 @@ def test_socket_buffers_are_counted_if_the_run_cannot_enter_its_cgroup(own, can_
     order = {"cgroup": path, "cgroup_lock": lock, "apart": False, "before": 0, "scratch": str(own / "none")}
     order["needs"] = {"memory": 1 << 20, "scratch": 1}
     entered, entering = os.pipe()
-    launcher._enter_cgroup(order, entering)
+    confined_program_launcher._enter_cgroup(order, entering)
     assert os.read(entered, 1) == (b"1" if can_enter else b"")
-    monkeypatch.setattr(launcher.descendants, "list_descendants", lambda pid: [])
-    monkeypatch.setattr(launcher.descendants, "measure_socket_buffers", lambda pids: 2 << 20)
-    assert launcher._find_excess(order) == ("" if can_enter else "memory")
+    monkeypatch.setattr(confined_program_launcher.descendants, "list_descendants", lambda pid: [])
+    monkeypatch.setattr(confined_program_launcher.descendants, "measure_socket_buffers", lambda pids: 2 << 20)
+    assert confined_program_launcher._find_excess(order) == ("" if can_enter else "memory")
     os.close(entered)

@@ -14,7 +14,7 @@ from argosy.errors import UserError
 
 if TYPE_CHECKING:
     from argosy.gitops.application_client.application_service import ApplicationService
-    from argosy.web.auth.account_changes import AccountStore
+    from argosy.web.auth.account_password_token_store import AccountStore
     from argosy.web.auth.accounts import Account, TokenRecord
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
@@ -192,7 +192,7 @@ def run_update_password(args: argparse.Namespace) -> int:
 
 def _run_with_accounts(args: argparse.Namespace, work: Callable[[AccountStore], Awaitable[int]]) -> int:
     async def run(app_service: ApplicationService) -> int:
-        from argosy.web.auth.account_changes import AccountStore
+        from argosy.web.auth.account_password_token_store import AccountStore
 
         return await work(AccountStore(app_service.cluster, app_service.control_namespace))
 

@@ -13,7 +13,7 @@ from operator import xor
 from typing import Final
 from urllib.parse import quote
 
-from argosy.web.auth import cookies
+from argosy.web.auth import login_set_cookie_headers
 from argosy.web.auth.caller import BadLogin, RequestCredentials
 from argosy.web.caller_application_service import get_audit_account_name
 from argosy.web.request import RequestContext
@@ -83,13 +83,13 @@ async def redirect_to_provider(request: RequestContext) -> WebResponse:
         provider_redirect = await identities.sso_login.start_login(_build_callback_url(request), redirect_path)
     except BadLogin:
         return _redirect_to_login("provider", redirect_path)
-    state_cookie = cookies.build_sso_cookie(identities.cookie, provider_redirect.cookie, is_tls=is_tls)
+    state_cookie = login_set_cookie_headers.build_sso_cookie(identities.cookie, provider_redirect.cookie, is_tls=is_tls)
     return RedirectResponse(provider_redirect.location, is_external=True, headers=(state_cookie,))
 
 
 async def handle_provider_callback(request: RequestContext) -> WebResponse:
     identities = request.authenticator
-    state_cookie = _read_cookie(request, identities.cookie + cookies.SSO_COOKIE_SUFFIX)
+    state_cookie = _read_cookie(request, identities.cookie + login_set_cookie_headers.SSO_COOKIE_SUFFIX)
     try:
         login_result = await identities.sso_login.finish_login(
             state_cookie, request.query.get_text("state"), request.query.get_text("code"), request.query.get_text("iss")
@@ -103,7 +103,7 @@ async def handle_provider_callback(request: RequestContext) -> WebResponse:
 async def log_out(request: RequestContext) -> WebResponse:
     identities = request.authenticator
     await identities.logout(request.caller)
-    expired_cookie = cookies.build_deleted_cookie(identities.cookie, is_tls=request.options.is_tls)
+    expired_cookie = login_set_cookie_headers.build_deleted_cookie(identities.cookie, is_tls=request.options.is_tls)
     return RedirectResponse("/login?said=left", headers=(expired_cookie,))
 
 
@@ -150,15 +150,17 @@ async def _finish_login(request: RequestContext, token: str, redirect_path: str)
     """Set the session on an intermediate page: on a redirect from another site, browsers send no SameSite cookie."""
     caller = await request.authenticator.identify(RequestCredentials(bearer=token))
     request.add_audit_entry(caller.name if caller else "")
-    expired_cookie = cookies.build_deleted_cookie(
-        request.authenticator.cookie + cookies.SSO_COOKIE_SUFFIX, is_tls=request.options.is_tls
+    expired_cookie = login_set_cookie_headers.build_deleted_cookie(
+        request.authenticator.cookie + login_set_cookie_headers.SSO_COOKIE_SUFFIX, is_tls=request.options.is_tls
     )
     headers = (_build_session_cookie(request, token), expired_cookie, ("refresh", f"0; url={redirect_path}"))
     return PageResponse("accounts/signed_in.html", {"title": "Signed in", "where": redirect_path}, headers=headers)
 
 
 def _build_session_cookie(request: RequestContext, token: str) -> tuple[str, str]:
-    return cookies.build_session_cookie(request.authenticator.cookie, token, is_tls=request.options.is_tls)
+    return login_set_cookie_headers.build_session_cookie(
+        request.authenticator.cookie, token, is_tls=request.options.is_tls
+    )
 
 
 def _build_callback_url(request: RequestContext) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from argosy.gitops.policy.rbac import RbacRequester
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
-from argosy.web.auth.account_changes import AccountStore
+from argosy.web.auth.account_password_token_store import AccountStore
 from argosy.web.auth.accounts import API_KEY, Account
 from argosy.web.caller_application_service import build_service
 from argosy.web.request import RequestContext

@@ -6,7 +6,7 @@ In: a name and a password. Out: a token, or the same error for every failed logi
 from __future__ import annotations
 
 from argosy.errors import UserError
-from argosy.web.auth import cookies
+from argosy.web.auth import login_set_cookie_headers
 from argosy.web.auth.caller import BadLogin
 from argosy.web.caller_application_service import get_audit_account_name
 from argosy.web.request import RequestContext
@@ -38,7 +38,9 @@ async def create_session(request: RequestContext) -> JsonResponse:
 async def delete_session(request: RequestContext) -> JsonResponse:
     identities = request.authenticator
     await identities.logout(request.caller)
-    return JsonResponse({}, headers=(cookies.build_deleted_cookie(identities.cookie, is_tls=request.options.is_tls),))
+    return JsonResponse(
+        {}, headers=(login_set_cookie_headers.build_deleted_cookie(identities.cookie, is_tls=request.options.is_tls),)
+    )
 
 
 async def get_user_info(request: RequestContext) -> JsonResponse:

@@ -14,7 +14,7 @@ from argosy.features.activity import timeline
 from argosy.features.activity.timeline import ActivityEntry
 from argosy.features.promote.visible_board import EnvironmentBoards
 from argosy.gitops.cluster_view.owning_application import read_resource_keys
-from argosy.gitops.reconciler.project_permission_and_deletion_check import build_permission_check
+from argosy.gitops.reconciler.object_permission_and_deletion_check import build_permission_check
 from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey

@@ -109,7 +109,7 @@ def _load_working_tree(args: argparse.Namespace) -> WorkingTreeEdits | None:
 
 async def _align_applications(args: argparse.Namespace, files: WorkingTreeEdits | None) -> Alignment:
     from argosy.cli.application_service_connection import open_service
-    from argosy.features.align_git.proposals import AlignOptions
+    from argosy.features.align_git.proposal_search_by_trial import AlignOptions
     from argosy.features.align_git.service import align_applications
     from argosy.gitops.application_client.app_state_reader import open_reader
 

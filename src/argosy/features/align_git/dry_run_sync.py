@@ -13,7 +13,7 @@ from typing import Any, Final
 from argosy.annotations import FIELD_MANAGER, SYNC_OPTIONS
 from argosy.errors import ArgosyError, ClusterError
 from argosy.gitops.analysis.alignment.observed_application import RECREATE_OPTIONS, RESPECT_OPTION
-from argosy.gitops.analysis.difference_cause_evidence import read_rejected_fields
+from argosy.gitops.analysis.object_versions_as_cause_evidence import read_rejected_fields
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import AppComparison, Pair, SyncStatus
 from argosy.gitops.application_client.app_state_reader import ApplicationReader
@@ -22,7 +22,12 @@ from argosy.gitops.live import is_self_referenced, normalize_tracking
 from argosy.gitops.reconciler.app_state_comparison import evaluate_jq
 from argosy.gitops.reconciler.app_state_values import AppState
 from argosy.gitops.reconciler.operation_runner import keep_ignored_fields
-from argosy.gitops.sync.client_side_patch import add_last_applied, build_apply_patch, find_manifest_type, set_namespace
+from argosy.gitops.sync.client_side_apply_patch_builder import (
+    add_last_applied,
+    build_apply_patch,
+    find_manifest_type,
+    set_namespace,
+)
 from argosy.kube.objects import Manifest
 from argosy.kube.patch import merge_patch, strategic_merge
 from argosy.kube.resource_key import ResourceKey

@@ -11,7 +11,7 @@ from typing import Any
 from argosy.errors import ArgosyError
 from argosy.features.align_git.dry_run_sync import DryRunSyncResult, run_dry_run_sync
 from argosy.features.align_git.in_memory_alignment_trial import ApplicationTrial, compare_trial
-from argosy.features.align_git.proposals import observe_application
+from argosy.features.align_git.proposal_search_by_trial import observe_application
 from argosy.gitops.analysis.alignment.observed_application import list_contested_fields
 from argosy.gitops.analysis.alignment.sync_and_health_counts import ApplicationStatus
 from argosy.gitops.application import Application

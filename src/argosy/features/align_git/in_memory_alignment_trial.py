@@ -15,7 +15,7 @@ from argosy.errors import ArgosyError, UserError
 from argosy.gitops.analysis.alignment.git_change_proposal_types import Proposal, ProposalKind
 from argosy.gitops.analysis.alignment.kustomize_selector_labels import build_selector_exclusion_edits
 from argosy.gitops.analysis.alignment.observed_application import RECREATE_OPTIONS
-from argosy.gitops.analysis.alignment.proposals_as_manifest_edits import apply_edits, build_edits
+from argosy.gitops.analysis.alignment.proposed_application_manifest_edits import apply_edits, build_edits
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application.file_tree_protocol import FileTree, TreeEntry
 from argosy.gitops.application.step_results import Checkout

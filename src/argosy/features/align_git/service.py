@@ -14,7 +14,7 @@ from typing import Any, Final
 from argosy.errors import ArgosyError
 from argosy.features.align_git.dry_run_sync_proof import AlignmentProof, prove_trial
 from argosy.features.align_git.in_memory_alignment_trial import ApplicationTrial, load_tree
-from argosy.features.align_git.proposals import AlignOptions, TrialResult, find_best_trial
+from argosy.features.align_git.proposal_search_by_trial import AlignOptions, TrialResult, find_best_trial
 from argosy.features.align_git.working_tree_edits import WorkingTreeEdits
 from argosy.gitops.analysis.alignment.git_change_proposal_types import Proposal, ProposalKind
 from argosy.gitops.analysis.alignment.sync_and_health_counts import AlignmentTally, count_statuses

@@ -17,14 +17,14 @@ from typing import Any, Final
 from argosy.errors import ArgosyError, UserError
 from argosy.features.align_git.in_memory_alignment_trial import ApplicationTrial, edit_file
 from argosy.gitops.analysis.alignment.git_change_proposal_types import Proposal
-from argosy.gitops.analysis.alignment.proposals_as_manifest_edits import build_edits
+from argosy.gitops.analysis.alignment.proposed_application_manifest_edits import build_edits
 from argosy.gitops.application import Application
-from argosy.gitops.application.repository_url import parse_url
+from argosy.gitops.application.repository_url_parser import parse_url
 from argosy.gitops.source.repository_access_settings import SourceSettings
 from argosy.gitops.workspace.enclosing_repository_lookup import find_enclosing_repository
 from argosy.gitops.workspace.git_repository import GitRepository
 from argosy.gitops.workspace.manifest_files import YamlFile, load_manifest_files
-from argosy.gitops.workspace.render_request_parts import is_url_of_repository
+from argosy.gitops.workspace.render_target_resolver import is_url_of_repository
 from argosy.kube.objects.yaml_edits import edited
 
 _NO_NEWLINE: Final = "\\ No newline at end of file\n"

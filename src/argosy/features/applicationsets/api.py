@@ -15,7 +15,7 @@ from argosy.kube.schema.selectors import parse_label_selector as read_labels
 from argosy.kube.well_known_kinds import APPLICATION_SET, EVENT
 from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.body_fields import BodyReader
-from argosy.web.api.not_implemented import build_not_implemented
+from argosy.web.api.not_implemented_response import build_not_implemented
 from argosy.web.api.paging import ARGO_PAGING, FIELDS, build_argo_page, select_fields
 from argosy.web.request import RequestContext
 from argosy.web.requested_application_lookup import get_application_rbac_name, is_in_allowed_namespace

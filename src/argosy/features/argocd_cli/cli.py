@@ -14,7 +14,7 @@ from typing import Final
 from argosy import __version__
 from argosy.cli.leading_flags import drop_overridden_flags
 from argosy.errors import UserError
-from argosy.features.argocd_cli.argocd_server_flag_check import find_named_server, read_environment_options
+from argosy.features.argocd_cli.server_flag_cluster_match import find_named_server, read_environment_options
 
 EXIT_FAILED: Final = 20  # argo: every failure
 EXIT_USAGE: Final = 1  # argo: usage error

@@ -151,7 +151,7 @@ def run_context(args: argparse.Namespace) -> int:
 def run_login(args: argparse.Namespace) -> int:
     """Refuse a server of another installation, because later commands would not use it."""
     if args.command == "login" and args.asked and not args.is_direct:
-        from argosy.features.argocd_cli.argocd_server_flag_check import NamedServer, check_server_of_cluster
+        from argosy.features.argocd_cli.server_flag_cluster_match import NamedServer, check_server_of_cluster
 
         check_server_of_cluster(args, NamedServer(args.asked[0]))
     print_message(f"argosy: {NO_LOGIN_MESSAGE}")

@@ -45,7 +45,7 @@ def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def run_initial_password(args: argparse.Namespace) -> int:
     async def work(app_service: ApplicationService) -> int:
-        from argosy.web.auth.account_changes import INITIAL_ADMIN_SECRET, AccountStore
+        from argosy.web.auth.account_password_token_store import INITIAL_ADMIN_SECRET, AccountStore
 
         print(
             await AccountStore(

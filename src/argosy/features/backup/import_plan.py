@@ -22,7 +22,7 @@ from argosy.features.backup.export_format import (
 )
 from argosy.features.backup.installation_objects import EXPORTED_KINDS, BackupScope
 from argosy.gitops.diff.secret_masks import mask_secrets
-from argosy.gitops.policy.delivery_engine_choice import DeliveryEngines
+from argosy.gitops.policy.application_delivery_engine_detection import DeliveryEngines
 from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings, omit_empty
 from argosy.gitops.status.sync_hold_annotation import SyncHold, hold_to_annotation
 from argosy.kube.objects import Manifest, key_of

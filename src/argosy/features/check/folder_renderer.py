@@ -87,7 +87,7 @@ class FolderRenderer:
 
 
 def _build_fault(error: ArgosyError, root: str, place: FileLocation) -> RenderFailure:
-    from argosy.gitops.workspace.cli_error_hints import adapt_advice_to_cli
+    from argosy.gitops.workspace.cli_error_advice_adaptation import adapt_advice_to_cli
     from argosy.gitops.workspace.enclosing_repository_lookup import find_enclosing_repository
 
     error = adapt_advice_to_cli(error, in_git=find_enclosing_repository(root) is not None)

@@ -15,7 +15,7 @@ from typing import Final
 from argosy.errors import ArgosyError
 from argosy.features.check.committed_kubeconfigs import TrackedFiles, find_kubeconfigs
 from argosy.features.check.folder_renderer import FolderRenderer
-from argosy.features.check.lua_notebook_duplicate_key_lint import list_other_linter_violations
+from argosy.features.check.lua_notebook_and_yaml_lint import list_other_linter_violations
 from argosy.gitops.analysis.repository_view import (
     ApplicationDeclaration,
     DeclaredEnvironment,
@@ -31,7 +31,7 @@ from argosy.gitops.render.tool_detection import CHART_FILE
 from argosy.gitops.workspace.enclosing_repository_lookup import load_remotes
 from argosy.gitops.workspace.kustomize_root_folder import find_root_with_bases
 from argosy.gitops.workspace.manifest_files import YamlFile, find_top_folder, load_manifest_files, relative_path
-from argosy.gitops.workspace.render_request_parts import is_url_of_repository
+from argosy.gitops.workspace.render_target_resolver import is_url_of_repository
 from argosy.kube.objects import Manifest
 from argosy.kube.well_known_kinds import APPLICATION, CRD
 

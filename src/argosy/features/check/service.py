@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from argosy.errors import UserError
-from argosy.features.check.fixes import FixedFinding, UnfixedFinding, apply_fixes
+from argosy.features.check.file_fix_writer import FixedFinding, UnfixedFinding, apply_fixes
 from argosy.features.check.folder_renderer import FolderRenderer
 from argosy.features.check.previous_state_rules import list_history_violations
 from argosy.features.check.remote_ref_existence import FetchRefs, RemoteRefs

@@ -14,9 +14,9 @@ from argosy.cli.sandbox_data_folder_and_lock import DataFolder
 from argosy.errors import UserError
 from argosy.features.demo.content import REPOSITORY, create_demo_repository
 from argosy.features.demo.initial_demo_state import InitialStateSetup
-from argosy.features.demo.stages_example_content import REPOSITORY_NAME as STAGES_REPOSITORY
-from argosy.features.demo.stages_example_content import create_stages_repository
-from argosy.features.demo.stages_example_initial_state import StagesInitialState
+from argosy.features.demo.stages_example_cluster_setup import StagesInitialState
+from argosy.features.demo.stages_example_repository import REPOSITORY_NAME as STAGES_REPOSITORY
+from argosy.features.demo.stages_example_repository import create_stages_repository
 from argosy.gitops.workspace.hosted_bare_repository import BareRepository
 
 

@@ -9,8 +9,8 @@ import asyncio
 from functools import partial
 from typing import Final
 
+from argosy.features.doctor.examination_of_visible_applications import examine_visible
 from argosy.features.doctor.service import DoctorOptions
-from argosy.features.doctor.visible_report import examine_visible
 from argosy.gitops.redaction.per_application_secret_masks import mask_texts
 from argosy.web.api.request_response_schemas import build_array_schema, build_object_schema
 from argosy.web.objects_of_visible_applications import resolve_whole_installation

@@ -19,7 +19,7 @@ from argosy.gitops.analysis.diagnosis_table_and_score import (
 )
 from argosy.gitops.analysis.post_sync_checklist import ChecklistItem, build_checklist
 from argosy.gitops.analysis.rule_violation import Severity
-from argosy.gitops.analysis.rules.live.workloads import is_model_ready
+from argosy.gitops.analysis.rules.live.pvc_image_model_failures import is_model_ready
 from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.kube.well_known_kinds import INFERENCE_SERVICE, PERSISTENT_VOLUME_CLAIM, RESOURCE_QUOTA
 

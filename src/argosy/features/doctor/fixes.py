@@ -16,10 +16,10 @@ from argosy.features.align_git.working_tree_edits import find_owner
 from argosy.features.doctor.proven_remedies import ProvenRemedy
 from argosy.features.doctor.service import Examination
 from argosy.features.health_checks.argocd_install.merge import HEALTH_KEY_PREFIX
-from argosy.gitops.analysis.alignment.proposals_as_manifest_edits import apply_edits, build_edits
+from argosy.gitops.analysis.alignment.proposed_application_manifest_edits import apply_edits, build_edits
 from argosy.gitops.analysis.live_view import LiveApplication
 from argosy.gitops.analysis.rules.live.health_checks import BROWSER_ADVICE, REFRESH_ADVICE
-from argosy.gitops.analysis.rules.live.stalled_syncs import RESTARTED_AT_ANNOTATION
+from argosy.gitops.analysis.rules.live.stalled_and_repeated_syncs import RESTARTED_AT_ANNOTATION
 from argosy.gitops.application_client.application_actions import refresh_and_wait
 from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.gitops.application_client.status_summary import read_health_status

@@ -20,7 +20,7 @@ from argosy.features.setup.openshift_gitops_preparation import OPERATOR_NAME, OP
 from argosy.gitops.analysis.live_view import InstallationView, parse_timestamp, render_duration
 from argosy.gitops.application import Application
 from argosy.gitops.coexistence.argocd_settings_location import SETTINGS_CONFIG_MAP_NAME
-from argosy.gitops.policy.delivery_engine_choice import POD_KIND, Deliverer, is_simulated
+from argosy.gitops.policy.application_delivery_engine_detection import POD_KIND, Deliverer, is_simulated
 from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
 from argosy.isolation.confinement_requirement import REFUSAL
 from argosy.kube.client import VersionedCluster

@@ -19,14 +19,14 @@ from argosy.features.doctor.forbidden_tolerant_reads import OptionalReads
 from argosy.features.doctor.reverted_settings_edits import list_reverted_edits
 from argosy.features.doctor.unmodified_argosy_health_checks import find_unmodified_bundled_checks
 from argosy.features.health_checks.argocd_install.health_settings_object import HealthSettings as ChecksPlace
+from argosy.features.health_checks.argocd_install.installed_health_check_verification import HealthVerification
 from argosy.features.health_checks.argocd_install.merge import HEALTH_KEY_PREFIX
-from argosy.features.health_checks.argocd_install.verification import HealthVerification
 from argosy.features.health_checks.lint import CONFLICT_RULE, lint_settings
 from argosy.features.health_checks.located_manifests import ManifestText
 from argosy.features.setup.openshift_gitops_preparation import OPERATOR_NAMESPACES
 from argosy.gitops.analysis.live_view import InstallationView, OperatorHealth
 from argosy.gitops.analysis.rule_violation import FileLocation, Severity, Violation
-from argosy.gitops.analysis.rules.live.stalled_syncs import find_last_spec_write_time
+from argosy.gitops.analysis.rules.live.stalled_and_repeated_syncs import find_last_spec_write_time
 from argosy.gitops.application_client.control_namespace import LEADER_LEASE_NAME, keep_held_leases, list_member_leases
 from argosy.gitops.coexistence.argocd_detection import detect_engines_or_unknown
 from argosy.gitops.coexistence.argocd_settings_location import SETTINGS_CONFIG_MAP_NAME, ArgoCDInstallation

@@ -15,7 +15,7 @@ from argosy.features.doctor.forbidden_tolerant_reads import OptionalReads
 from argosy.features.models.lineage import trace_model
 from argosy.features.models.service import ModelService
 from argosy.gitops.analysis.live_view import HealthResponse, LiveApplication, LiveModel, RepositorySecret
-from argosy.gitops.analysis.rules.live.workloads import is_model_ready
+from argosy.gitops.analysis.rules.live.pvc_image_model_failures import is_model_ready
 from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.gitops.live.inference_service import read_served_model
 from argosy.gitops.source.credentials import read_credentials

@@ -11,10 +11,10 @@ from functools import partial
 from itertools import groupby
 from typing import Any, Final
 
+from argosy.features.doctor.examination_of_visible_applications import examine_visible
 from argosy.features.doctor.service import DoctorOptions
-from argosy.features.doctor.visible_report import examine_visible
 from argosy.gitops.analysis.diagnosis_table_and_score import DiagnosisLine
-from argosy.gitops.cluster_view.named_cause_message_detail import explain_health_message
+from argosy.gitops.cluster_view.health_message_of_causing_object import explain_health_message
 from argosy.web.objects_of_visible_applications import resolve_whole_installation
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from argosy.features.align_git.dry_run_sync_proof import AlignmentProof, prove_trial
-from argosy.features.align_git.proposals import AlignOptions, find_best_trial
+from argosy.features.align_git.proposal_search_by_trial import AlignOptions, find_best_trial
 from argosy.gitops.analysis.alignment.git_change_proposal_types import Proposal, ProposalKind
 from argosy.gitops.analysis.diagnosis_table_and_score import Remedy
 from argosy.gitops.application import Application

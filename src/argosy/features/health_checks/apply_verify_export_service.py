@@ -17,15 +17,15 @@ from argosy.features.health_checks.argocd_install.apply_steps import (
     apply_health_checks,
 )
 from argosy.features.health_checks.argocd_install.export import render_export
+from argosy.features.health_checks.argocd_install.installed_health_check_verification import (
+    HealthVerification,
+    render_verification,
+    verify_health_checks,
+)
 from argosy.features.health_checks.argocd_install.merge import (
     DEFAULT_KINDS,
     RequestedHealthCheck,
     build_requested_checks,
-)
-from argosy.features.health_checks.argocd_install.verification import (
-    HealthVerification,
-    render_verification,
-    verify_health_checks,
 )
 from argosy.features.health_checks.kind_name_lookup import find_kind, list_known_kinds
 from argosy.gitops.coexistence.argocd_settings_location import ArgoCDNotFound

@@ -141,7 +141,7 @@ def _run_diff(args: argparse.Namespace) -> int:
 
 
 def run_list(args: argparse.Namespace) -> int:
-    from argosy.features.health_checks.catalog import list_rule_rows
+    from argosy.features.health_checks.effective_health_rule_catalog import list_rule_rows
 
     settings = load_settings(args.filename)
     rule_rows = list_rule_rows(settings, args.profile or "")
@@ -161,7 +161,12 @@ def run_list(args: argparse.Namespace) -> int:
 
 
 def run_show(args: argparse.Namespace) -> int:
-    from argosy.features.health_checks.catalog import find_rule, find_rule_source, render_rule, render_rule_name
+    from argosy.features.health_checks.effective_health_rule_catalog import (
+        find_rule,
+        find_rule_source,
+        render_rule,
+        render_rule_name,
+    )
     from argosy.gitops.health.bundled_rules import list_profiles_of_kind
 
     group_kind, rule = find_rule(args.kind, load_settings(args.filename), args.profile or "")

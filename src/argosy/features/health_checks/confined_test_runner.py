@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, TypeVar
 
-from argosy.features.health_checks.catalog import render_rule_name
+from argosy.features.health_checks.effective_health_rule_catalog import render_rule_name
 from argosy.gitops.application.step_results import Assessment, HealthStatus
 from argosy.gitops.health.assess import HealthAssessor
 from argosy.gitops.health.bundled_rules import RuleOrigin

@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from argosy.errors import UserError
-from argosy.features.health_checks.catalog import (
+from argosy.features.health_checks.confined_test_runner import HealthTestRunner, ObjectHealth
+from argosy.features.health_checks.effective_health_rule_catalog import (
     build_script_settings,
     find_rule,
     render_rule,
     render_rule_name,
     select_profile,
 )
-from argosy.features.health_checks.confined_test_runner import HealthTestRunner, ObjectHealth
 from argosy.features.health_checks.input_files import load_inputs, load_settings, load_text, render_file_name
 from argosy.features.health_checks.kind_name_lookup import find_kind, list_known_kinds, parse_kind_pattern
 from argosy.features.health_checks.located_manifests import LocatedManifest

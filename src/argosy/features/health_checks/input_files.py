@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from argosy.errors import UserError
 from argosy.features.health_checks.located_manifests import LocatedManifest, ManifestText
-from argosy.gitops.health.argocd_cm_entry_collection import has_settings
+from argosy.gitops.health.argocd_cm_entries_with_locations import has_settings
 from argosy.gitops.health.settings import Customizations, read_manifests
 from argosy.gitops.health.storage_class_facts import read_cluster_facts
 from argosy.kube.objects import read_yaml

@@ -19,7 +19,7 @@ from argosy.features.health_checks.input_files import (
 )
 from argosy.features.health_checks.located_manifests import LocatedManifest, ManifestText
 from argosy.features.health_checks.schema_value_lint import lint_schema_values, read_kind_from_path
-from argosy.gitops.health.argocd_cm_entry_collection import has_settings
+from argosy.gitops.health.argocd_cm_entries_with_locations import has_settings
 from argosy.gitops.health.lint import lint_script
 from argosy.gitops.health.lint.finding import ScriptPurpose
 from argosy.gitops.health.setting_fault_and_location import SettingFault, SettingLocation

@@ -11,8 +11,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from argosy.errors import UserError
-from argosy.features.health_checks.catalog import HealthRuleRow, build_script_settings, list_rule_rows, render_rule_name
 from argosy.features.health_checks.confined_test_runner import find_fault, insert_script_name
+from argosy.features.health_checks.effective_health_rule_catalog import (
+    HealthRuleRow,
+    build_script_settings,
+    list_rule_rows,
+    render_rule_name,
+)
 from argosy.gitops.health.assess import HealthAssessor
 from argosy.gitops.health.rule_lookup import HealthRules
 from argosy.gitops.health.settings import Customizations, read_config_maps

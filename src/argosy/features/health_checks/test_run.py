@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from argosy.errors import UserError
-from argosy.features.health_checks.catalog import build_script_settings, select_profile
 from argosy.features.health_checks.confined_test_runner import HealthTestRunner, ObjectHealth
+from argosy.features.health_checks.effective_health_rule_catalog import build_script_settings, select_profile
 from argosy.features.health_checks.input_files import (
     STDIN_PATH,
     HealthInputs,
@@ -20,7 +20,7 @@ from argosy.features.health_checks.input_files import (
 )
 from argosy.features.health_checks.kind_name_lookup import list_known_kinds
 from argosy.features.health_checks.lint import LintResult, lint_settings
-from argosy.features.health_checks.rule_profile_notes import describe_profiles
+from argosy.features.health_checks.strict_profile_comparison_notes import describe_profiles
 from argosy.features.health_checks.test_report import HealthTestReport
 from argosy.gitops.application.step_results import HealthStatus
 from argosy.gitops.health.kind_patterns import matches_kind_pattern

@@ -13,9 +13,9 @@ from argosy.errors import ClusterError
 from argosy.features.install.manifests import build_manifests, list_all_keys
 from argosy.features.install.options import InstallOptions
 from argosy.features.install.plan import InstallState, needs_dry_run
-from argosy.gitops.application.argosy_installation_labels import INSTALL_FIELD_MANAGER
+from argosy.gitops.application.argosy_component_labels import INSTALL_FIELD_MANAGER
 from argosy.gitops.application.project_spec import BUDGETS_CONFIG_MAP
-from argosy.gitops.policy.delivery_engine_choice import DeliveryEngines
+from argosy.gitops.policy.application_delivery_engine_detection import DeliveryEngines
 from argosy.kube.client import Cluster
 from argosy.kube.controller.sharding.member_lease_format import LEASE_NAME_PREFIX
 from argosy.kube.objects import Manifest, key_of

@@ -12,7 +12,7 @@ from typing import Final
 from argosy.features.install.options import InstallOptions
 from argosy.features.install.roles import build_login_objects, build_rbac
 from argosy.features.install.workloads import build_workloads
-from argosy.gitops.application.argosy_installation_labels import CONTROL_NAMESPACE_LABEL, PART_OF_ARGOSY, PART_OF_LABEL
+from argosy.gitops.application.argosy_component_labels import CONTROL_NAMESPACE_LABEL, PART_OF_ARGOSY, PART_OF_LABEL
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition

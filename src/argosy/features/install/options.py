@@ -8,7 +8,7 @@ from typing import Final
 
 from argosy import __version__
 from argosy.errors import UserError
-from argosy.gitops.application.argosy_installation_labels import DEFAULT_INSTALL_NAMESPACE
+from argosy.gitops.application.argosy_component_labels import DEFAULT_INSTALL_NAMESPACE
 
 DEFAULT_IMAGE: Final = f"argosy:{__version__}"
 _LABEL: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")

@@ -13,7 +13,7 @@ from typing import Any, Final
 from argosy.features.install.manifests import build_manifests, build_namespace
 from argosy.features.install.options import InstallOptions, has_registry
 from argosy.features.setup.delivery.cluster_setup_plan import ChangeVerb
-from argosy.gitops.application.argosy_installation_labels import (
+from argosy.gitops.application.argosy_component_labels import (
     CONTROL_NAMESPACE_LABEL,
     is_control_namespace,
     is_part_of_argosy,

@@ -13,7 +13,7 @@ from argosy.errors import ClusterError, Conflict, UserError
 from argosy.features.install.plan import KINDS_KEPT_IF_PRESENT, InstallPlan, InstallStep
 from argosy.features.install.uninstall_plan import lacks_resources_finalizer
 from argosy.features.setup.delivery.cluster_setup_plan import ChangeVerb
-from argosy.gitops.application.argosy_installation_labels import INSTALL_FIELD_MANAGER
+from argosy.gitops.application.argosy_component_labels import INSTALL_FIELD_MANAGER
 from argosy.kube.client import Cluster
 from argosy.kube.controller.object_condition_wait import WaitTimeout, wait_for_object
 from argosy.kube.well_known_kinds import APPLICATION

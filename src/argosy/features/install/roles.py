@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from argosy.features.install.options import InstallOptions
-from argosy.gitops.application.argosy_installation_labels import CONTROLLER_NAME, SERVER_NAME, build_labels
+from argosy.gitops.application.argosy_component_labels import CONTROLLER_NAME, SERVER_NAME, build_labels
 from argosy.kube.objects import Manifest
 
 RBAC_GROUP: Final = "rbac.authorization.k8s.io"

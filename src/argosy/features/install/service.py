@@ -17,7 +17,7 @@ from argosy.features.install.plan import InstallPlan, InstallStep, build_install
 from argosy.features.install.plan_execution import OnStepDone, execute_plan
 from argosy.features.install.uninstall_plan import build_uninstall_plan
 from argosy.features.setup.delivery.cluster_setup_plan import ChangeVerb
-from argosy.gitops.application.argosy_installation_labels import DEFAULT_INSTALL_NAMESPACE
+from argosy.gitops.application.argosy_component_labels import DEFAULT_INSTALL_NAMESPACE
 from argosy.gitops.coexistence.argocd_detection import detect_engines, detect_engines_or_unknown
 from argosy.kube.client.whoami import whoami
 from argosy.kube.controller.object_condition_wait import WaitTimeout

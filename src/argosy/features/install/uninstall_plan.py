@@ -14,9 +14,9 @@ from argosy.features.install.live_state import UninstallState
 from argosy.features.install.options import InstallOptions
 from argosy.features.install.plan import InstallPlan, InstallStep, build_label_step, list_other_install_namespaces
 from argosy.features.setup.delivery.cluster_setup_plan import ChangeVerb
-from argosy.gitops.application.argosy_installation_labels import is_part_of_argosy, was_labelled_by_install
+from argosy.gitops.application.argosy_component_labels import is_part_of_argosy, was_labelled_by_install
 from argosy.gitops.application.finalizer_names import RESOURCE_FINALIZERS, is_controller_finalizer
-from argosy.gitops.policy.delivery_engine_choice import ARGOSY
+from argosy.gitops.policy.application_delivery_engine_detection import ARGOSY
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import CONFIG_MAP, CRD, NAMESPACE, SECRET

@@ -24,7 +24,7 @@ from argosy.features.models.inference_payloads import (
 from argosy.gitops.live.inference_service import ServedModel, read_served_model
 from argosy.http_client.anonymous_request import PlainResponse, send_plain_request
 from argosy.kube.client import Cluster
-from argosy.kube.client.object_lookup_by_name import (
+from argosy.kube.client.user_typed_object_name_lookup import (
     KindNoun,
     build_not_found_error,
     find_unique,

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from argosy.annotations import INSTANCE_LABEL, PART_OF, TRACKING_ID
-from argosy.features.notebooks.job_status_builder import FAILED, SUCCEEDED, get_first_line
+from argosy.features.notebooks.notebook_validation_job_status import FAILED, SUCCEEDED, get_first_line
 from argosy.kube.objects import Manifest, get_annotation, key_of
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.resource_key import CONTROL_NAMESPACES, ResourceKey

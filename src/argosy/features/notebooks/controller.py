@@ -14,8 +14,14 @@ from typing import Any, Final, Protocol, TypeVar
 from argosy.errors import ArgosyError, Conflict
 from argosy.features.notebooks import controller_prometheus_metric_updates, deadlines, events, state_machine
 from argosy.features.notebooks.controller_prometheus_metrics import NotebookMetrics
-from argosy.features.notebooks.job_status_builder import BUILD_COMPLETE, BUILDING, INITIALIZING, TERMINAL, Status
 from argosy.features.notebooks.notebook_validation_job_parser import NotebookJob, read_job
+from argosy.features.notebooks.notebook_validation_job_status import (
+    BUILD_COMPLETE,
+    BUILDING,
+    INITIALIZING,
+    TERMINAL,
+    Status,
+)
 from argosy.features.notebooks.run_backend import RunBackend, RunKey
 from argosy.features.notebooks.run_state_redaction import load_secret_values, redact_run_state
 from argosy.features.notebooks.spec_validation import find_problems

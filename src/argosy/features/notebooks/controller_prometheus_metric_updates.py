@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from argosy.features.notebooks import deadlines
 from argosy.features.notebooks.controller_prometheus_metrics import PREFIX, RUN_BUCKETS, NotebookMetrics
-from argosy.features.notebooks.job_status_builder import TERMINAL, Status
 from argosy.features.notebooks.notebook_validation_job_parser import NotebookJob
+from argosy.features.notebooks.notebook_validation_job_status import TERMINAL, Status
 
 RECONCILE_DURATION_METRIC: Final = f"{PREFIX}reconciliation_duration_seconds"
 RECONCILE_ERRORS_METRIC: Final = f"{PREFIX}reconciliation_errors_total"

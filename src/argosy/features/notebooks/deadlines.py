@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from argosy.features.notebooks.job_status_builder import Status
 from argosy.features.notebooks.notebook_validation_job_parser import NotebookJob
+from argosy.features.notebooks.notebook_validation_job_status import Status
 from argosy.kube.objects.timestamps_and_delays import remaining_delay
 
 YOUNG_RUN_POLL_SECONDS, WAITING_RUN_POLL_SECONDS, RUN_POLL_SECONDS = 0.25, 0.5, 1.0

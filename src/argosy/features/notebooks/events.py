@@ -15,7 +15,8 @@ from typing import Any, Final
 from argosy.annotations import NOTIFICATION_TYPE, PART_OF, SYNC_WAVE
 from argosy.errors import ArgosyError
 from argosy.features.notebooks import deadlines, go_durations
-from argosy.features.notebooks.job_status_builder import (
+from argosy.features.notebooks.notebook_validation_job_parser import API_VERSION, NotebookJob
+from argosy.features.notebooks.notebook_validation_job_status import (
     BUILD_COMPLETE,
     BUILDING,
     FAILED,
@@ -24,7 +25,6 @@ from argosy.features.notebooks.job_status_builder import (
     Status,
     list_undeclared_remarks,
 )
-from argosy.features.notebooks.notebook_validation_job_parser import API_VERSION, NotebookJob
 from argosy.features.notebooks.redaction import redact
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest

@@ -16,7 +16,7 @@ from argosy.annotations import RE_RUN
 from argosy.cli.cluster_target import TargetOptions, open_target
 from argosy.errors import UserError
 from argosy.kube.client import Cluster
-from argosy.kube.client.object_lookup_by_name import (
+from argosy.kube.client.user_typed_object_name_lookup import (
     KindNoun,
     build_not_found_error,
     find_unique,

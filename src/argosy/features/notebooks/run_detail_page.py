@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from argosy.features.notebooks import job_views
 from argosy.features.notebooks.cell_sources_from_git import NotebookSources, SourceCells, load_run_sources
-from argosy.features.notebooks.executed_notebook_lookup import load_executed_notebook
 from argosy.features.notebooks.job_views import RunView, StoredCellResult, StoredFinding
 from argosy.features.notebooks.list_page import TOUCHES_JOBS
+from argosy.features.notebooks.local_executed_notebook_lookup import load_executed_notebook
 from argosy.features.notebooks.notebook_job_lookup_and_rerun import NotebookJobClient
 from argosy.features.notebooks.sanitized_cells import DisplayCell, DisplayOutput, find_html, list_display_cells
 from argosy.gitops.application_client.application_service import utc_now

@@ -13,8 +13,9 @@ from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
 from argosy.errors import ArgosyError  # fmt: skip
-from argosy.features.notebooks import deadlines, go_durations, job_status_builder
-from argosy.features.notebooks.job_status_builder import (
+from argosy.features.notebooks import deadlines, go_durations, notebook_validation_job_status
+from argosy.features.notebooks.notebook_validation_job_parser import NotebookJob
+from argosy.features.notebooks.notebook_validation_job_status import (
     BUILD_COMPLETE,
     BUILDING,
     FAILED,
@@ -25,7 +26,6 @@ from argosy.features.notebooks.job_status_builder import (
     Fields,
     Status,
 )  # fmt: skip
-from argosy.features.notebooks.notebook_validation_job_parser import NotebookJob
 from argosy.features.notebooks.run_backend import NotebookRunState, RunKey, RunOutcome
 from argosy.features.notebooks.run_outcome_from_error import find_outcome
 from argosy.features.notebooks.spec_validation import SpecProblem
@@ -104,7 +104,7 @@ def start_attempt(job: NotebookJob, status: Status, now: datetime) -> JobStep:
     number = max((int(entry.get("number") or 0) for entry in attempts), default=0) + 1
     new_attempt = {"number": number, "generation": job.generation, "phase": RUNNING}
     kept_fields = {name: value for name, value in status.items() if name not in ("results", "validationPodName")}
-    fields = {**kept_fields, "attempts": [*attempts[1 - job_status_builder.MAX_ATTEMPTS :], new_attempt]}
+    fields = {**kept_fields, "attempts": [*attempts[1 - notebook_validation_job_status.MAX_ATTEMPTS :], new_attempt]}
     return JobStep(_set_phase(job, fields, RUNNING, "ValidationPending", "Starting validation", now), starts_run=True)
 
 
@@ -140,7 +140,7 @@ def update_build(job: NotebookJob, status: Status, build: BuildState, now: datet
             _set_phase(job, fields, BUILD_COMPLETE, "BuildComplete", "Build complete, preparing validation", now)
         )
     if build.state in ("absent", "running") and seconds_left > 0:
-        message = job_status_builder.get_first_line(build.message) or "Building validation environment"
+        message = notebook_validation_job_status.get_first_line(build.message) or "Building validation environment"
         fields = {**status, "buildStatus": {**new_build_status, "message": message}}
         step = _set_phase(job, fields, BUILDING, "BuildInProgress", "Building validation environment", now)
         return JobStep(step, requeue_seconds=min(BUILD_POLL_SECONDS, max(seconds_left, 0.05)))
@@ -149,10 +149,10 @@ def update_build(job: NotebookJob, status: Status, build: BuildState, now: datet
         reason, category = f"not done within {go_durations.format_duration(job.build.timeout)}", "build_timeout"
     elif build.state == "complete":
         reason = "the build is complete but reports no image"
-    message = f"Build failed: {reason.strip() or job_status_builder.NO_REASON}"
+    message = f"Build failed: {reason.strip() or notebook_validation_job_status.NO_REASON}"
     new_build_status |= _build_end_fields(started_at, now) | {
         "phase": "Failed",
-        "message": job_status_builder.get_first_line(message),
+        "message": notebook_validation_job_status.get_first_line(message),
     }
     return fail(job, {**status, "buildStatus": new_build_status}, RunOutcome(False, message, category), now)
 
@@ -183,7 +183,7 @@ def record_model_validation_result(
     seconds_left = job.models.timeout - (now - deadlines.get_running_since(status, now)).total_seconds()
     if seconds_left <= 0:
         return fail(job, fields, RunOutcome(False, f"model validation: {message}", "model_validation_failed"), now)
-    waiting_message = job_status_builder.get_first_line(f"Waiting for models: {message}")
+    waiting_message = notebook_validation_job_status.get_first_line(f"Waiting for models: {message}")
     return JobStep(
         _set_phase(job, fields, RUNNING, "WaitingForDependency", waiting_message, now),
         requeue_seconds=min(MODEL_POLL_SECONDS, seconds_left),
@@ -196,7 +196,9 @@ def wait_for_dependency(job: NotebookJob, status: Status, message: str, now: dat
         timeout_message = f"{message}, for more than {go_durations.format_duration(job.timeout)}"
         return fail(job, status, RunOutcome(False, timeout_message, "configuration_error"), now)
     return JobStep(
-        _set_phase(job, status, RUNNING, "WaitingForDependency", job_status_builder.get_first_line(message), now),
+        _set_phase(
+            job, status, RUNNING, "WaitingForDependency", notebook_validation_job_status.get_first_line(message), now
+        ),
         requeue_seconds=DEPENDENCY_POLL_SECONDS,
     )
 
@@ -222,11 +224,11 @@ def update_run(job: NotebookJob, status: Status, run_state: NotebookRunState, no
     message = (
         _describe_progress(run_state)
         if has_begun
-        else job_status_builder.get_first_line(run_state.message) or "Waiting for a free slot"
+        else notebook_validation_job_status.get_first_line(run_state.message) or "Waiting for a free slot"
     )
     reason = "ValidationInProgress" if has_begun else "ValidationPending"
     return JobStep(
-        _set_phase(job, fields, RUNNING, reason, job_status_builder.get_first_line(message), now),
+        _set_phase(job, fields, RUNNING, reason, notebook_validation_job_status.get_first_line(message), now),
         requeue_seconds=deadlines.choose_poll_seconds(fields, now),
     )
 
@@ -260,33 +262,32 @@ def has_attempt_timed_out(status: Status) -> bool:
 def _finish_run_or_retry(
     job: NotebookJob, status: Status, run_state: NotebookRunState, outcome: RunOutcome, now: datetime
 ) -> JobStep:
-    fields: Fields = {**status, **job_status_builder.build_validation_fields(outcome)}
+    fields: Fields = {**status, **notebook_validation_job_status.build_validation_fields(outcome)}
     if outcome.passed:
         # A blank message says nothing. The backend may know of more cells than it reports.
-        status_message = outcome.message.strip() or job_status_builder.describe_success(run_state.cells)
-        status_message = job_status_builder.add_parameter_notes(status_message, outcome)
+        status_message = outcome.message.strip() or notebook_validation_job_status.describe_success(run_state.cells)
+        status_message = notebook_validation_job_status.add_parameter_notes(status_message, outcome)
         closed_status = _close_attempt(fields, SUCCEEDED, "Succeeded", status_message, now)
         if closed_status.get("attempts"):
-            closed_status["attempts"] = job_status_builder.attach_to_last_attempt(
+            closed_status["attempts"] = notebook_validation_job_status.attach_to_last_attempt(
                 closed_status["attempts"], outcome.artefacts
             )
         return JobStep(
             _set_phase(job, closed_status, SUCCEEDED, "ValidationComplete", status_message, now, GitCloned="True")
         )
     retry_count = int(status.get("retryCount") or 0)
-    message = job_status_builder.describe_failure(outcome, run_state.cells)
+    message = notebook_validation_job_status.describe_failure(outcome, run_state.cells)
     if not _is_retriable(job, outcome) or retry_count >= job.retry.max_retries:
         return fail(job, fields, outcome, now, cells=run_state.cells)
     delay_seconds = job.retry.compute_delay(retry_count + 1)
     deadline = deadlines.compute_deadline(job, status)
     if deadline is not None and now + timedelta(seconds=delay_seconds) >= deadline:
-        details = (
-            f"{job_status_builder.describe_failure_in_full(outcome, run_state.cells)}; no time is left for a retry"
-        )
+        failure = notebook_validation_job_status.describe_failure_in_full(outcome, run_state.cells)
+        details = f"{failure}; no time is left for a retry"
         return fail(job, fields, outcome, now, cells=run_state.cells, details=details)
-    closed_fields = _close_attempt(fields, FAILED, job_status_builder.choose_reason(outcome), message, now)
+    closed_fields = _close_attempt(fields, FAILED, notebook_validation_job_status.choose_reason(outcome), message, now)
     retry_fields = {**closed_fields, "retryCount": retry_count + 1, "lastRetryTime": format_timestamp(now)}
-    status_message = job_status_builder.get_first_line(
+    status_message = notebook_validation_job_status.get_first_line(
         f"{message}; retry {retry_count + 1}/{job.retry.max_retries} in {go_durations.format_duration(delay_seconds)}"
     )
     return JobStep(
@@ -302,8 +303,8 @@ def fail(
     job: NotebookJob, status: Status, outcome: RunOutcome, now: datetime, *, cells: Cells = (), details: str = ""
 ) -> JobStep:
     """Fail the job with a message, a reason and a completion time."""
-    failure_message = job_status_builder.describe_failure(outcome, cells)
-    reason = job_status_builder.choose_reason(outcome)
+    failure_message = notebook_validation_job_status.describe_failure(outcome, cells)
+    reason = notebook_validation_job_status.choose_reason(outcome)
     fields = _close_attempt(status, FAILED, reason, failure_message, now)
     more_conditions = {"GitCloned": "False"} if reason.startswith("Git") else {}
     failed_status = _set_phase(
@@ -311,7 +312,7 @@ def fail(
         fields,
         FAILED,
         reason,
-        details or job_status_builder.describe_failure_in_full(outcome, cells),
+        details or notebook_validation_job_status.describe_failure_in_full(outcome, cells),
         now,
         **more_conditions,
     )
@@ -337,13 +338,13 @@ def _set_phase(
         more_conditions = {"GitCloned": "True", **more_conditions}
     if build := status.get("buildStatus"):
         more_conditions = {"BuildReady": "True" if build.get("phase") == "Complete" else "False", **more_conditions}
-    new_conditions = job_status_builder.build_conditions(
+    new_conditions = notebook_validation_job_status.build_conditions(
         old_conditions, phase, reason, message, job.generation, now, **more_conditions
     )
     fields = {
         **status,
         "phase": phase,
-        "message": job_status_builder.get_first_line(message),
+        "message": notebook_validation_job_status.get_first_line(message),
         "conditions": new_conditions,
     }
     if phase in TERMINAL:
@@ -365,7 +366,7 @@ def _add_progress(status: Status, run_state: NotebookRunState, now: datetime, *,
         if value:
             fields[name] = value
     if run_state.cells:
-        fields["results"] = job_status_builder.build_results(run_state.cells)
+        fields["results"] = notebook_validation_job_status.build_results(run_state.cells)
     return fields
 
 

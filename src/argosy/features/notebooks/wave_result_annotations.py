@@ -16,8 +16,8 @@ from argosy.annotations import (
     WAVE_COMPLETE,
     WAVE_FAILED,
 )  # fmt: skip
-from argosy.features.notebooks.job_status_builder import SUCCEEDED
 from argosy.features.notebooks.notebook_validation_job_parser import NotebookJob
+from argosy.features.notebooks.notebook_validation_job_status import SUCCEEDED
 from argosy.gitops.application.sync_annotations import read_wave
 from argosy.kube.controller import ControllerContext, Requeue
 from argosy.kube.objects import Manifest

@@ -25,7 +25,7 @@ from argosy.features.notifications.condition_and_template_evaluation import (
     render_notification,
 )
 from argosy.features.notifications.drift_lookup import load_drift
-from argosy.features.notifications.object_reconcile_state import DueMessage, NotificationPass
+from argosy.features.notifications.notification_pass_state import DueMessage, NotificationPass
 from argosy.features.notifications.receiver_backoff import ReceiverBackoff
 from argosy.features.notifications.sent_messages import build_state_key, read_pending, read_state
 from argosy.features.notifications.services import MessageDelivery, deliver

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Final
 
 from argosy.errors import ArgosyError, SourceError
-from argosy.features.preview.rendering import SideRender, SideRenderer
+from argosy.features.preview.comparison_side_renderer import SideRender, SideRenderer
 from argosy.features.preview.revision_range_trees import ComparisonSide, ComparisonSides, PreviewRepository
 from argosy.features.preview.source_input_files import SourceReach, add_parent_folders, may_be_affected
 from argosy.gitops.analysis.repository_view import ApplicationDeclaration, ManifestWithLocations

@@ -56,7 +56,7 @@ def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from argosy.gitops.analysis.workload_impact import ChangeVerdict
+    from argosy.gitops.analysis.change_impact_summary import ChangeVerdict
 
     preview = _build_preview(args)
     with keep_exit_code(EXIT_OK if preview.impact.verdict is ChangeVerdict.FINE else EXIT_NEGATIVE) as code:

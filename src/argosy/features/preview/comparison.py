@@ -21,7 +21,7 @@ from argosy.features.preview.applications_of_both_sides import (
     SideFileIndex,
     match_applications,
 )
-from argosy.features.preview.rendering import SideRender, SideRenderer
+from argosy.features.preview.comparison_side_renderer import SideRender, SideRenderer
 from argosy.features.preview.revision_range_trees import ComparisonSides, PreviewRepository
 from argosy.features.preview.source_input_files import add_parent_folders, may_be_affected
 from argosy.gitops.analysis.environment_names import detect_environment

@@ -14,7 +14,7 @@ from dataclasses import replace
 from argosy.errors import ArgosyError
 from argosy.features.preview.applications_of_both_sides import SideApplication
 from argosy.features.preview.comparison import RepositoryComparison, compare_sides
-from argosy.features.preview.rendering import SideRender, SideRenderer
+from argosy.features.preview.comparison_side_renderer import SideRender, SideRenderer
 from argosy.features.preview.revision_range_trees import ComparisonSide, PreviewRepository, open_sides, split_arguments
 from argosy.features.preview.service import Preview, assess_comparison, summarize_comparison
 from argosy.gitops.analysis.object_changes import ApplicationChange, ObjectChange

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 
 from argosy.features.preview.comparison import RepositoryComparison, compare_sides, find_environment_name
 from argosy.features.preview.revision_range_trees import PreviewRepository, open_sides, split_arguments
+from argosy.gitops.analysis.change_impact_summary import ChangeImpact, assess_impact
 from argosy.gitops.analysis.environment_names import PRODUCTION
 from argosy.gitops.analysis.object_changes import ApplicationChange
 from argosy.gitops.analysis.schema_validation import SchemaValidator
-from argosy.gitops.analysis.workload_impact import ChangeImpact, assess_impact
 from argosy.gitops.workspace.command_file_tree_cache import ShowProgress
 from argosy.kube.well_known_kinds import CRD
 

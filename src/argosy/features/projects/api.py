@@ -15,6 +15,12 @@ from argosy.features.clusters import service
 from argosy.features.repositories import service as repositories
 from argosy.gitops.application.project_spec import read_project
 from argosy.gitops.application_client.application_service import ApplicationService, utc_now
+from argosy.gitops.application_client.appproject_operations import (
+    TYPE_META,
+    create_project,
+    delete_project,
+    projects_of,
+)
 from argosy.gitops.application_client.argocd_secrets_and_config_maps import load_config_map_data
 from argosy.gitops.application_client.deep_links import render_links
 from argosy.gitops.application_client.project_event_recorder import record_project_event
@@ -24,10 +30,9 @@ from argosy.gitops.application_client.project_update_checks import (
     list_added_clusters,
     list_added_repositories,
 )
-from argosy.gitops.application_client.projects import TYPE_META, create_project, delete_project, projects_of
 from argosy.gitops.policy.global_projects import list_global_projects
 from argosy.gitops.policy.sync_windows import WindowError, is_active
-from argosy.gitops.status.events import EventReason
+from argosy.gitops.status.application_event_manifests import EventReason
 from argosy.kube.objects import Manifest
 from argosy.kube.well_known_kinds import EVENT
 from argosy.web.api import request_response_schemas as schema

@@ -61,7 +61,7 @@ def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
 def run_list(args: argparse.Namespace) -> int:
     async def work(app_service: ApplicationService) -> int:
         from argosy.cli.tables import format_aligned_columns
-        from argosy.gitops.application_client.projects import projects_of
+        from argosy.gitops.application_client.appproject_operations import projects_of
 
         projects, output = await projects_of(app_service), choose_output(args, "wide")
         if output in ("json", "yaml"):
@@ -77,7 +77,7 @@ def run_list(args: argparse.Namespace) -> int:
 
 def run_get(args: argparse.Namespace) -> int:
     async def work(app_service: ApplicationService) -> int:
-        from argosy.gitops.application_client.projects import load_project
+        from argosy.gitops.application_client.appproject_operations import load_project
 
         project, output = await load_project(app_service, args.project), choose_output(args, "wide")
         if output in ("json", "yaml"):

@@ -126,7 +126,7 @@ def _add_kind_commands(parts: Commands[argparse.ArgumentParser]) -> None:
 
 def run_create(args: argparse.Namespace) -> int:
     async def work(app_service: ApplicationService) -> int:
-        from argosy.gitops.application_client.projects import create_project
+        from argosy.gitops.application_client.appproject_operations import create_project
 
         manifest = _build_manifest(args, app_service)
         outcome = await create_project(app_service, manifest, upsert=args.upsert)
@@ -137,9 +137,9 @@ def run_create(args: argparse.Namespace) -> int:
 
 
 def _build_manifest(args: argparse.Namespace, app_service: ApplicationService) -> dict[str, Any]:
+    from argosy.gitops.application_client.appproject_operations import build_project
     from argosy.gitops.application_client.creation_and_update import load_content
     from argosy.gitops.application_client.project_spec_edits import spec_from_flags
-    from argosy.gitops.application_client.projects import build_project
     from argosy.kube.objects import read_manifests
 
     spec, name, metadata = spec_from_flags(vars(args)), args.project, {}
@@ -171,7 +171,7 @@ def run_set(args: argparse.Namespace) -> int:
 def run_edit(args: argparse.Namespace) -> int:
     async def work(app_service: ApplicationService) -> int:
         from argosy.cli.editor import EditorSession
-        from argosy.gitops.application_client.projects import change_project, load_project
+        from argosy.gitops.application_client.appproject_operations import change_project, load_project
 
         current_spec = (await load_project(app_service, args.project)).get("spec") or {}
         with EditorSession(args.project, current_spec) as spec:
@@ -186,7 +186,7 @@ def run_edit(args: argparse.Namespace) -> int:
 
 def run_delete(args: argparse.Namespace) -> int:
     async def work(app_service: ApplicationService) -> int:
-        from argosy.gitops.application_client.projects import delete_project
+        from argosy.gitops.application_client.appproject_operations import delete_project
 
         for name in args.projects:
             if not args.yes and not is_compat(args):

@@ -9,7 +9,7 @@ from typing import Any
 
 from argosy.features.projects import project_views
 from argosy.gitops.application_client.application_service import utc_now
-from argosy.gitops.application_client.projects import DEFAULT_PROJECT, TYPE_META
+from argosy.gitops.application_client.appproject_operations import DEFAULT_PROJECT, TYPE_META
 from argosy.gitops.reconciler.settings_watch import DEFAULT_PROJECT_MANIFEST
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind

@@ -47,7 +47,7 @@ def update_spec(args: argparse.Namespace, change_spec: Callable[[dict[str, Any]]
     """Update the project's spec. argo: prints nothing on stdout; the result goes to stderr."""
 
     async def work(app_service: ApplicationService) -> int:
-        from argosy.gitops.application_client.projects import change_project
+        from argosy.gitops.application_client.appproject_operations import change_project
 
         has_changed = await change_project(app_service, args.project, change_spec)
         print_message(f"project '{args.project}' {'updated' if has_changed else 'unchanged'}")

@@ -13,7 +13,7 @@ from argosy.gitops.policy.builtin_and_project_roles import format_role_subject
 from argosy.gitops.policy.rbac import RbacRequester
 from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.body_fields import BodyReader
-from argosy.web.auth.role_tokens import add_role_token, remove_role_token
+from argosy.web.auth.role_token_creation_and_deletion import add_role_token, remove_role_token
 from argosy.web.request import RequestContext
 from argosy.web.responses import JsonResponse
 from argosy.web.route import QueryParameter, RequiresPermission, Route

@@ -91,7 +91,7 @@ def _add_window_flags(parser: argparse.ArgumentParser, *, is_required: bool) -> 
 def run_list(args: argparse.Namespace) -> int:
     async def work(app_service: ApplicationService) -> int:
         from argosy.cli.tables import format_aligned_columns
-        from argosy.gitops.application_client.projects import load_project
+        from argosy.gitops.application_client.appproject_operations import load_project
 
         project, output = await load_project(app_service, args.project), choose_output(args, "wide")
         if output in ("json", "yaml"):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from argosy.errors import UserError
 from argosy.features.promote.classified_manifest_fields import Release
-from argosy.features.promote.cluster_facts import EnvironmentClusterState
+from argosy.features.promote.environment_cluster_state import EnvironmentClusterState
 from argosy.features.promote.environments_at_commit import RepositorySnapshot
 from argosy.features.promote.gates import is_rollback_of
 from argosy.features.promote.plan import PromotionPlan

@@ -7,7 +7,6 @@ of the server's user.
 from __future__ import annotations
 
 from argosy.errors import UserError
-from argosy.features.promote.clone_state import check_clone
 from argosy.features.promote.commits import (
     PromotionCommit,
     commit_approval,
@@ -18,6 +17,7 @@ from argosy.features.promote.commits import (
 from argosy.features.promote.plan import PromotionRequest
 from argosy.features.promote.promotion_log_trailers import PromotionActor
 from argosy.features.promote.service import PromotionSession
+from argosy.features.promote.shallow_or_behind_clone_gate import check_clone
 
 ACTIONS = ("promote", "approve", "reject", "hold", "resume")
 

@@ -12,12 +12,11 @@ from functools import partial
 from typing import Any
 
 from argosy.errors import ArgosyError, UserError
+from argosy.features.promote.argosy_check_of_edited_repository import check_edited_repository
 from argosy.features.promote.classified_manifest_fields import PROMOTED_KINDS, Release
-from argosy.features.promote.clone_state import check_clone
-from argosy.features.promote.cluster_facts import EnvironmentClusterState, parse_timestamp
 from argosy.features.promote.edit_verification import find_unexpected_change
-from argosy.features.promote.edited_repository_check import check_edited_repository
-from argosy.features.promote.environment_next_step import DeployedRelease, NextStep, find_next_step
+from argosy.features.promote.environment_cluster_state import EnvironmentClusterState, parse_timestamp
+from argosy.features.promote.environment_sync_next_step import DeployedRelease, NextStep, find_next_step
 from argosy.features.promote.environments_at_commit import EditedTree, EnvironmentSnapshot, RepositorySnapshot
 from argosy.features.promote.file_edits import OverlayWriter
 from argosy.features.promote.gates import (
@@ -33,6 +32,7 @@ from argosy.features.promote.gates import (
 from argosy.features.promote.promotion_changes import PromotionChanges, mask_field_value
 from argosy.features.promote.promotion_pipeline import PromotionPipeline, normalize_folder
 from argosy.features.promote.release_lookup import ReleaseFinder
+from argosy.features.promote.shallow_or_behind_clone_gate import check_clone
 from argosy.gitops.delivery_file.delivery_value_types import DeliveryEnvironment
 from argosy.gitops.status.rollback_detection import find_active_rollback
 from argosy.gitops.status.sync_hold_annotation import describe_hold, read_hold

@@ -18,7 +18,7 @@ from argosy.features.promote.classified_manifest_fields import (
     ObjectIdentity,
     parse_field_path,
 )
-from argosy.gitops.analysis.secret_detection import mask_value
+from argosy.gitops.analysis.secret_name_and_token_patterns import mask_value
 
 _IMAGE_SCHEMES: Final = ("oci://", "docker://")
 _HUB_SCHEMES: Final = ("hf", "huggingface")

@@ -13,9 +13,13 @@ from itertools import chain
 from pathlib import Path
 
 from argosy.errors import UserError
-from argosy.features.promote import clone_state
-from argosy.features.promote.cluster_facts import EnvironmentClusterState, fetch_cluster_state, request_refresh
+from argosy.features.promote import shallow_or_behind_clone_gate
 from argosy.features.promote.commits import identify_actor
+from argosy.features.promote.environment_cluster_state import (
+    EnvironmentClusterState,
+    fetch_cluster_state,
+    request_refresh,
+)
 from argosy.features.promote.environments_at_commit import NoEnvironments, RepositorySnapshot
 from argosy.features.promote.plan import PromotionPlan, PromotionPlanner, PromotionRequest
 from argosy.features.promote.promotion_log_trailers import PromotionActor
@@ -104,7 +108,7 @@ class PromotionSession:
     @cached_property
     def notes(self) -> list[str]:
         """Differences between this clone and its upstream, and uncommitted files."""
-        snapshot, messages = self.snapshot, clone_state.list_clone_notes(self.snapshot.clone)
+        snapshot, messages = self.snapshot, shallow_or_behind_clone_gate.list_clone_notes(self.snapshot.clone)
         views = [
             snapshot.get_environment(environment)
             for environment in snapshot.pipeline.environments

@@ -13,7 +13,7 @@ from argosy.kube.objects.timestamps_and_delays import format_timestamp
 
 if TYPE_CHECKING:
     from argosy.features.promote.classified_manifest_fields import EnvironmentContents, FieldAddress, Release
-    from argosy.features.promote.environment_next_step import DeployedRelease
+    from argosy.features.promote.environment_sync_next_step import DeployedRelease
     from argosy.features.promote.gates import GateResult
     from argosy.features.promote.plan import PromotionPlan
     from argosy.features.promote.promotion_changes import FieldMove

@@ -133,7 +133,7 @@ def run_hold(session: PromotionSession, args: argparse.Namespace) -> int:
 
 def _reject_stale_clone(session: PromotionSession, args: argparse.Namespace) -> bool:
     """Report a stale clone and return True: a commit made there could miss decisions of others."""
-    from argosy.features.promote.clone_state import check_clone
+    from argosy.features.promote.shallow_or_behind_clone_gate import check_clone
 
     results = check_clone(session.snapshot.clone)
     if results:

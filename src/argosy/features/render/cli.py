@@ -16,7 +16,7 @@ from argosy.gitops.workspace.helm_kustomize_render_flags import FLAGS
 
 if TYPE_CHECKING:
     from argosy.gitops.workspace.render import RenderOutcome
-    from argosy.gitops.workspace.render_request_parts import WorkspaceRenderRequest
+    from argosy.gitops.workspace.render_target_resolver import WorkspaceRenderRequest
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 
@@ -94,7 +94,7 @@ def run_render(args: argparse.Namespace) -> int:
 
 
 def _build_request(args: argparse.Namespace) -> WorkspaceRenderRequest:
-    from argosy.gitops.workspace.render_request_parts import WorkspaceRenderRequest
+    from argosy.gitops.workspace.render_target_resolver import WorkspaceRenderRequest
 
     return WorkspaceRenderRequest(
         paths=tuple(map(str, args.paths)),

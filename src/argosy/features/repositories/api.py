@@ -17,7 +17,7 @@ from argosy.errors import UserError
 from argosy.features.repositories import service
 from argosy.features.repositories.connection_test import FAILED, ConnectionState, RepositoryStateCache, test_connection
 from argosy.features.repositories.service import RepositorySecretType
-from argosy.gitops.application.repository_url import is_same_repository
+from argosy.gitops.application.repository_url_parser import is_same_repository
 from argosy.gitops.application_client.argocd_secrets_and_config_maps import DeclaredSecret
 from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.paging import ARGO_PAGING, FIELDS, build_argo_page, select_fields

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from argosy.errors import ArgosyError, UserError
-from argosy.gitops.application.repository_url import parse_url
+from argosy.gitops.application.repository_url_parser import parse_url
 from argosy.gitops.application_client.application_service import current_timestamp
 from argosy.gitops.source.credentials import RepositoryCredential, find_credential, read_credentials
 from argosy.gitops.source.git.mirror_remote import MirrorRemote

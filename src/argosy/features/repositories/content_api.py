@@ -13,13 +13,13 @@ from argosy.features.repositories import service
 from argosy.features.repositories.app_details import describe_source, list_app_folders
 from argosy.features.repositories.connection_test import fetch_refs
 from argosy.features.repositories.service import REPOSITORIES
-from argosy.gitops.application.repository_url import is_same_repository
+from argosy.gitops.application.repository_url_parser import is_same_repository
 from argosy.gitops.application.step_results import Checkout
 from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
 from argosy.kube.resource_key import GroupKind
 from argosy.kube.well_known_kinds import APPLICATION
 from argosy.web.api import request_response_schemas as schema
-from argosy.web.api.not_implemented import build_not_implemented
+from argosy.web.api.not_implemented_response import build_not_implemented
 from argosy.web.caller_application_service import build_service
 from argosy.web.request import NotFoundOrForbidden, RequestContext
 from argosy.web.requested_application_lookup import get_application_rbac_name, read_project_name

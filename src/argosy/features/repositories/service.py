@@ -13,7 +13,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
 
 from argosy.errors import Conflict, UserError
-from argosy.gitops.application.repository_url import is_same_repository, parse_url
+from argosy.gitops.application.repository_url_parser import is_same_repository, parse_url
 from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.gitops.application_client.argocd_secrets_and_config_maps import (
     DeclaredSecret,

@@ -25,7 +25,7 @@ from argosy.kube.client import Cluster, ClusterReader
 from argosy.kube.client.whoami import whoami
 from argosy.kube.controller.object_condition_wait import ManifestsByName, wait_for_objects
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.patch.live_update_patch import build_replacement_patch
+from argosy.kube.patch.live_to_desired_merge_patch import build_replacement_patch
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import APPLICATION, NAMESPACE
 

@@ -14,7 +14,7 @@ from argosy.features.setup.openshift_gitops_preparation import find_object
 from argosy.gitops.coexistence.multi_step_command_output import PrintStep
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.patch.live_update_patch import build_update_patch
+from argosy.kube.patch.live_to_desired_merge_patch import build_update_patch
 from argosy.kube.resource_key import ResourceKey
 
 GITEA_KEY: Final = ResourceKey("pfe.rhpds.com", "Gitea", "gitea", "gitea-with-admin")

@@ -18,7 +18,7 @@ from argosy.kube.client import Cluster, ClusterReader
 from argosy.kube.client.whoami import whoami
 from argosy.kube.controller.object_condition_wait import wait_for_object
 from argosy.kube.objects import Manifest
-from argosy.kube.patch.live_update_patch import build_update_patch
+from argosy.kube.patch.live_to_desired_merge_patch import build_update_patch
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import DEPLOYMENT, NAMESPACE, ROUTE, SECRET, SUBSCRIPTION
 

@@ -11,14 +11,14 @@ from dataclasses import replace
 from typing import Final
 
 from argosy.errors import PatchError
-from argosy.gitops.analysis.difference_cause_evidence import (
+from argosy.gitops.analysis.difference_cause_kinds import Cause, CauseKind, is_interactive_client
+from argosy.gitops.analysis.object_versions_as_cause_evidence import (
     ABSENT,
     Evidence,
     find_rejection_message,
     is_immutable_error,
     is_undeclared_field_error,
 )
-from argosy.gitops.analysis.difference_cause_kinds import Cause, CauseKind, is_interactive_client
 from argosy.gitops.application.step_results import FieldDifference, FieldOrigin
 from argosy.gitops.diff.field_projection import is_same_json
 from argosy.kube.patch.managed_fields import Manager, read_managers

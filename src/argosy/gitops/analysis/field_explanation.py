@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from argosy.errors import PatchError
 from argosy.gitops.analysis.difference_cause_detection import find_causes
-from argosy.gitops.analysis.difference_cause_evidence import ABSENT, Evidence
 from argosy.gitops.analysis.difference_cause_kinds import Cause, CauseKind
+from argosy.gitops.analysis.object_versions_as_cause_evidence import ABSENT, Evidence
 from argosy.gitops.application.step_results import FieldDifference, FieldOrigin
 from argosy.gitops.diff.differences import find_owner
 from argosy.gitops.diff.field_projection import is_same_json

@@ -17,7 +17,7 @@ from argosy.gitops.analysis.rule_violation import FileLocation, Severity, Violat
 from argosy.gitops.application import Application
 from argosy.gitops.application.project_spec import Project
 from argosy.gitops.diff import format_pointer
-from argosy.gitops.policy.delivery_engine_choice import DeliveryEngines
+from argosy.gitops.policy.application_delivery_engine_detection import DeliveryEngines
 from argosy.gitops.policy.destination_cluster_lookup import DestinationClusters
 from argosy.gitops.status.history import read_deployments
 from argosy.gitops.status.projects_over_worker_budget_configmap import BudgetUse

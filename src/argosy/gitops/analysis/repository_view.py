@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from argosy.gitops.analysis.fixes import get_value
+from argosy.gitops.analysis.fix_edit_builders import get_value
 from argosy.gitops.analysis.rule_violation import FileFix, FileLocation, Violation
 from argosy.gitops.application import Application
 from argosy.kube.objects import Manifest

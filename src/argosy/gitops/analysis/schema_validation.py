@@ -12,7 +12,7 @@ from functools import cache, cached_property
 from typing import Any, Final, NamedTuple
 
 from argosy.errors import ArgosyError, ManifestError
-from argosy.gitops.analysis.kept_defaults_after_apply import merge_defaults
+from argosy.gitops.analysis.defaulted_object_after_apply import merge_defaults
 from argosy.gitops.analysis.kserve_field_typos import find_suspicious_fields
 from argosy.gitops.analysis.repository_view import PathStep
 from argosy.kube.objects import Manifest

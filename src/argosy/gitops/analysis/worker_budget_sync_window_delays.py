@@ -12,7 +12,7 @@ from argosy.annotations import REFRESH
 from argosy.gitops.analysis.live_view import parse_timestamp
 from argosy.gitops.application import Application
 from argosy.gitops.application.project_spec import Project
-from argosy.gitops.policy.delivery_engine_choice import Deliverer, DeliveryEngines
+from argosy.gitops.policy.application_delivery_engine_detection import Deliverer, DeliveryEngines
 from argosy.gitops.policy.destination_cluster_lookup import DestinationClusters
 from argosy.gitops.policy.sync_windows import WindowDecision, evaluate_sync_windows
 from argosy.gitops.status.projects_over_worker_budget_configmap import BudgetUse

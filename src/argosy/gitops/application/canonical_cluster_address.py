@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final, NewType
 
 from argosy.errors import UserError
-from argosy.gitops.application.repository_url import canonical_host
+from argosy.gitops.application.repository_url_parser import canonical_host
 
 _DEFAULT_PORTS: Final = {"https": "443", "http": "80"}
 _URL: Final = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]*)(?P<path>[^?#]*)", re.DOTALL)

@@ -25,8 +25,8 @@ from argosy.gitops.application_client.status_summary import (
 )
 from argosy.gitops.application_client.stuck_pods import find_stuck_sync_reason
 from argosy.gitops.application_client.sync_operation_builder import check_no_operation
-from argosy.gitops.status import events
-from argosy.gitops.status.events import EventReason
+from argosy.gitops.status import application_event_manifests
+from argosy.gitops.status.application_event_manifests import EventReason
 from argosy.gitops.status.history import DeploymentRecord, read_deployments
 from argosy.gitops.status.operation_state_json_writer import request_to_wire
 from argosy.gitops.status.rollback_detection import PREVIOUS_HEALTH_INFO
@@ -87,7 +87,7 @@ async def request_refresh(service: ApplicationService, app: Application, *, is_h
 
     await service.patch_application(app, build_patch)
     await service.record_event(
-        events.refresh_requested_event(
+        application_event_manifests.refresh_requested_event(
             app, timestamp=current_timestamp(), username=await service.find_user(), is_hard=is_hard
         )
     )
@@ -100,7 +100,7 @@ async def hold_automated_sync(service: ApplicationService, app: Application, rea
         return app, False
     new_hold = SyncHold(reason, await service.find_user(), current_timestamp(), ", ".join(read_synced_revisions(app)))
     updated = await service.patch_application(app, lambda _: _build_hold_patch(new_hold))
-    await service.record_event(events.sync_held_event(app, new_hold))
+    await service.record_event(application_event_manifests.sync_held_event(app, new_hold))
     return updated, True
 
 
@@ -113,7 +113,9 @@ async def release_hold(service: ApplicationService, app: Application) -> tuple[A
         return app, False
     updated = await service.patch_application(app, lambda _: {"metadata": {"annotations": {names.HOLD: None}}})
     await service.record_event(
-        events.sync_released_event(app, timestamp=current_timestamp(), username=await service.find_user())
+        application_event_manifests.sync_released_event(
+            app, timestamp=current_timestamp(), username=await service.find_user()
+        )
     )
     return updated, True
 
@@ -216,8 +218,8 @@ async def roll_back(
     old_hold = read_hold(app.annotations)
     updated = await service.patch_application(app, build_patch)
     if hold_reason is not None and (old_hold is None or old_hold.reason != new_hold.reason):
-        await service.record_event(events.sync_held_event(app, new_hold))
-    rollback_event = events.rollback_event(
+        await service.record_event(application_event_manifests.sync_held_event(app, new_hold))
+    rollback_event = application_event_manifests.rollback_event(
         app, timestamp=current_timestamp(), history_id=entry.id, revision=", ".join(entry.revisions), username=user
     )
     await service.record_event(rollback_event)
@@ -264,9 +266,11 @@ async def terminate_operation(service: ApplicationService, app: Application) -> 
 
     updated = await service.patch_application(app, build_patch)
     user = await service.find_user()
-    message = f"{user or events.UNKNOWN_USER} terminated running operation"
+    message = f"{user or application_event_manifests.UNKNOWN_USER} terminated running operation"
     await service.record_event(
-        events.build_event(app, EventReason.OPERATION_COMPLETED, message, timestamp=current_timestamp(), username=user)
+        application_event_manifests.build_event(
+            app, EventReason.OPERATION_COMPLETED, message, timestamp=current_timestamp(), username=user
+        )
     )
     return updated
 
@@ -284,9 +288,11 @@ async def confirm_deletion(service: ApplicationService, app: Application, seen_s
         return {"metadata": {"annotations": {names.DELETION_APPROVED: since or timestamp}}}
 
     updated = await service.patch_application(app, build_patch)
-    message = f"{user or events.UNKNOWN_USER} confirmed the deletion of resources"
+    message = f"{user or application_event_manifests.UNKNOWN_USER} confirmed the deletion of resources"
     await service.record_event(
-        events.build_event(app, EventReason.RESOURCE_UPDATED, message, timestamp=timestamp, username=user)
+        application_event_manifests.build_event(
+            app, EventReason.RESOURCE_UPDATED, message, timestamp=timestamp, username=user
+        )
     )
     return updated
 
@@ -308,5 +314,7 @@ async def delete_application(
 
     updated = app if app.deletion_timestamp else await service.patch_application(app, build_patch)
     user = await service.find_user()
-    await service.record_event(events.deletion_requested_event(updated, timestamp=current_timestamp(), username=user))
+    await service.record_event(
+        application_event_manifests.deletion_requested_event(updated, timestamp=current_timestamp(), username=user)
+    )
     await service.cluster.delete(app.key, propagation=Propagation.BACKGROUND, uid=app.uid or None)

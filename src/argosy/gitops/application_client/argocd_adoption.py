@@ -18,8 +18,8 @@ from argosy.gitops.application_client.application_service import ApplicationServ
 from argosy.gitops.application_client.control_namespace import has_engine
 from argosy.gitops.application_client.status_summary import is_busy, read_synced_revisions
 from argosy.gitops.application_client.sync_operation_builder import check_no_operation
-from argosy.gitops.policy.delivery_engine_choice import ARGOSY, DeliveryEngines
-from argosy.gitops.status.events import UNKNOWN_USER, EventReason, build_event
+from argosy.gitops.policy.application_delivery_engine_detection import ARGOSY, DeliveryEngines
+from argosy.gitops.status.application_event_manifests import UNKNOWN_USER, EventReason, build_event
 from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
 from argosy.gitops.status.sync_hold_annotation import SyncHold, hold_to_annotation, read_hold
 from argosy.kube.controller.object_condition_wait import WaitTimeout, wait_for_object

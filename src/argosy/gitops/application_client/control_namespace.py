@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Final
 
 from argosy.errors import ClusterError, Forbidden
-from argosy.gitops.application.argosy_installation_labels import (
+from argosy.gitops.application.argosy_component_labels import (
     CONTROL_NAMESPACE_LABEL,
     DEFAULT_INSTALL_NAMESPACE,
     is_control_namespace,

@@ -14,7 +14,7 @@ from argosy.errors import UserError
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application_client.application_service import ApplicationService, current_timestamp
 from argosy.gitops.application_client.spec_flags import check_deliverable
-from argosy.gitops.status.events import UNKNOWN_USER, EventReason, build_event
+from argosy.gitops.status.application_event_manifests import UNKNOWN_USER, EventReason, build_event
 from argosy.kube.objects import Manifest, read_yaml_documents
 from argosy.kube.patch import merge_patch
 

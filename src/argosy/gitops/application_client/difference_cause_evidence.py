@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 from argosy.annotations import FIELD_MANAGER
 from argosy.errors import ArgosyError, ClusterError, ManifestError, UserError
 from argosy.gitops.analysis.difference_cause_detection import find_causes
-from argosy.gitops.analysis.difference_cause_evidence import Evidence, read_rejected_fields, translate_pointer
 from argosy.gitops.analysis.difference_cause_kinds import Cause, CauseKind
+from argosy.gitops.analysis.object_versions_as_cause_evidence import Evidence, read_rejected_fields, translate_pointer
 from argosy.gitops.application import Application, Source
 from argosy.gitops.application.operations import ResultCode
 from argosy.gitops.application.step_results import FieldOrigin, Pair

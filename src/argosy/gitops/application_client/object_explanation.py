@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from argosy.errors import ClusterError, Forbidden, RenderError, UnknownRef, UserError
-from argosy.gitops.analysis.difference_cause_evidence import ABSENT, Evidence, get_matching_value
 from argosy.gitops.analysis.difference_cause_kinds import Cause, CauseKind
 from argosy.gitops.analysis.field_explanation import FieldExplanation, explain_field
 from argosy.gitops.analysis.field_path_parser import parse_field_path
+from argosy.gitops.analysis.object_versions_as_cause_evidence import ABSENT, Evidence, get_matching_value
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import Pair
 from argosy.gitops.application_client.app_state_reader import ApplicationReader

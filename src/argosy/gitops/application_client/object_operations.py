@@ -16,7 +16,7 @@ from argosy.gitops.application_client.application_patches_and_sources import rea
 from argosy.gitops.application_client.application_service import current_timestamp
 from argosy.gitops.application_client.resource_actions_and_logs import ObjectSelector, load_selected_objects
 from argosy.gitops.diff import mask_secrets
-from argosy.gitops.status.events import UNKNOWN_USER, EventReason, build_event
+from argosy.gitops.status.application_event_manifests import UNKNOWN_USER, EventReason, build_event
 from argosy.kube.client import PatchKind, Propagation
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey

@@ -13,7 +13,7 @@ from argosy.gitops.application_client.app_state_reader import ApplicationReader
 from argosy.gitops.application_client.resource_actions_and_logs import ObjectSelector
 from argosy.gitops.application_client.status_summary import list_rows
 from argosy.gitops.live import walk_tree
-from argosy.gitops.reconciler.project_permission_and_deletion_check import build_permission_check
+from argosy.gitops.reconciler.object_permission_and_deletion_check import build_permission_check
 from argosy.kube.objects import Manifest, key_of
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 
 from argosy.gitops.application_client.application_service import ApplicationService, current_timestamp
-from argosy.gitops.status.events import UNKNOWN_USER, EventReason
+from argosy.gitops.status.application_event_manifests import UNKNOWN_USER, EventReason
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import APP_PROJECT
 

@@ -17,8 +17,8 @@ from argosy.gitops.application_client.status_summary import list_rows
 from argosy.gitops.health.actions import ActionRunner, ResourceAction, build_patch, split_status
 from argosy.gitops.health.settings import read_config_maps
 from argosy.gitops.live.resource_tree import ResourceNode
-from argosy.gitops.reconciler.project_permission_and_deletion_check import build_permission_check
-from argosy.gitops.status.events import UNKNOWN_USER, EventReason, build_event
+from argosy.gitops.reconciler.object_permission_and_deletion_check import build_permission_check
+from argosy.gitops.status.application_event_manifests import UNKNOWN_USER, EventReason, build_event
 from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey

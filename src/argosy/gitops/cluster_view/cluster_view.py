@@ -23,9 +23,13 @@ from argosy.gitops.application_client.filtered_app_list import AppRow, build_row
 from argosy.gitops.application_client.render_pool_prestart import build_render_pool
 from argosy.gitops.cluster_view.cached_reader import CachedCluster, CachedReader
 from argosy.gitops.coexistence.argocd_application_namespaces import read_namespaces
-from argosy.gitops.policy.delivery_engine_choice import DeliveryEngines, build_engines, is_application_controller
+from argosy.gitops.policy.application_delivery_engine_detection import (
+    DeliveryEngines,
+    build_engines,
+    is_application_controller,
+)
+from argosy.gitops.reconciler.reconciler_settings_dataclass import ReconcilerSettings
 from argosy.gitops.reconciler.render_cache import RenderCache
-from argosy.gitops.reconciler.settings_in_force import ReconcilerSettings
 from argosy.gitops.reconciler.settings_watch import SettingsWatcher
 from argosy.gitops.reconciler.watched_cluster import WatchedObjects
 from argosy.gitops.source.repository_access_settings import SourceSettings

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
 from argosy.errors import ClusterError, Forbidden
-from argosy.gitops.policy.delivery_engine_choice import (
+from argosy.gitops.policy.application_delivery_engine_detection import (
     NAMESPACES_PARAMETER,
     PARAMETERS_CONFIG_MAP,
     DeliveryEngines,

@@ -15,7 +15,11 @@ from typing import Final
 
 from argosy.errors import ArgosyError, ClusterError
 from argosy.gitops.coexistence.argocd_application_namespaces import AccessReviewReader, resolve_engines
-from argosy.gitops.policy.delivery_engine_choice import CONTROLLER_SELECTORS, ArgoCDController, DeliveryEngines
+from argosy.gitops.policy.application_delivery_engine_detection import (
+    CONTROLLER_SELECTORS,
+    ArgoCDController,
+    DeliveryEngines,
+)
 from argosy.kube.client.reachability_log import choose_log_level
 from argosy.kube.controller import SYSTEM_CLOCK, Clock, InformerCache
 from argosy.kube.controller.clock import Backoff, Timer, sleep

@@ -13,7 +13,7 @@ from typing import Final
 from argosy.errors import ManifestError, PatchError
 from argosy.gitops.application.step_results import AppComparison, Pair, SyncStatus
 from argosy.gitops.application.sync_annotations import has_option, is_hook, is_skipped, list_compare_options
-from argosy.gitops.diff import server_side_apply_diff, three_way_diff
+from argosy.gitops.diff import server_side_field_ownership_diff, three_way_diff
 from argosy.gitops.diff.diff_cache import DiffCache, PairResult, build_cache_key
 from argosy.gitops.diff.diff_options import DiffOptions
 from argosy.gitops.diff.field_projection import is_same_json
@@ -145,17 +145,17 @@ def predict_live(
     shape = find_manifest_shape(desired, find_shape)
     live = convert_live(desired, live)
     if managers := normalizer.ignored_fields(key).managers:
-        desired, live = server_side_apply_diff.remove_trusted_fields(desired, live, managers, shape)
+        desired, live = server_side_field_ownership_diff.remove_trusted_fields(desired, live, managers, shape)
     normalized_live = normalizer.normalize(live, key, jq_results)
     if options.server_side and dry_run is not None:
         if not options.include_mutations:
-            dry_run = server_side_apply_diff.remove_mutations(dry_run, live, options.field_manager, shape)
+            dry_run = server_side_field_ownership_diff.remove_mutations(dry_run, live, options.field_manager, shape)
         return _remove_write_fields(normalizer.normalize(dry_run, key, jq_results)), _remove_write_fields(
             normalized_live
         )
     normalized_desired = normalizer.normalize(desired, key, jq_results)
     if options.server_side or _is_applied_server_side(desired, options):
-        return server_side_apply_diff.predict_server_side(
+        return server_side_field_ownership_diff.predict_server_side(
             normalized_desired, normalized_live, options.field_manager, shape
         )
     original = three_way_diff.read_last_applied(normalized_live)
@@ -206,7 +206,7 @@ def list_jq_questions(
             continue
         shape, live_manifest = find_manifest_shape(manifest, find_shape), convert_live(manifest, live_manifest)
         if ignored.managers:
-            manifest, live_manifest = server_side_apply_diff.remove_trusted_fields(
+            manifest, live_manifest = server_side_field_ownership_diff.remove_trusted_fields(
                 manifest, live_manifest, ignored.managers, shape
             )
         sides = [
@@ -214,7 +214,9 @@ def list_jq_questions(
             for side in (roundtrip_by_type(manifest), roundtrip_by_type(live_manifest))
         ]
         if options.server_side and dry_run is not None:
-            unmutated = server_side_apply_diff.remove_mutations(dry_run, live_manifest, options.field_manager, shape)
+            unmutated = server_side_field_ownership_diff.remove_mutations(
+                dry_run, live_manifest, options.field_manager, shape
+            )
             sides += [normalizer.normalize_builtin(roundtrip_by_type(side)) for side in (unmutated, dry_run)]
         original = three_way_diff.read_last_applied(live_manifest)
         if original is not None:

@@ -16,7 +16,7 @@ from argosy.gitops.diff.field_projection import is_same_json
 from argosy.gitops.diff.go_type_round_trip import FindShape, find_manifest_shape, find_no_shape
 from argosy.gitops.diff.secret_masks import mask_pair
 from argosy.kube.objects import Manifest
-from argosy.kube.patch.field_comparison import field_shape
+from argosy.kube.patch.changed_field_path_trees import field_shape
 from argosy.kube.patch.field_sets import is_member
 from argosy.kube.patch.fields_v1_path_elements import SELF
 from argosy.kube.patch.json_pointer import format_tokens, parse

@@ -15,9 +15,9 @@ from argosy.gitops.diff.field_projection import is_same_json
 from argosy.gitops.diff.go_type_round_trip import FindShape, find_manifest_shape, find_no_shape
 from argosy.gitops.diff.ignored_fields import NO_JQ_RESULTS, JqQuestion, JqResults, remove_field
 from argosy.gitops.diff.normalization import find_normalizer
-from argosy.gitops.diff.server_side_apply_diff import remove_trusted_fields
+from argosy.gitops.diff.server_side_field_ownership_diff import remove_trusted_fields
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.patch.field_comparison import field_shape
+from argosy.kube.patch.changed_field_path_trees import field_shape
 from argosy.kube.patch.merge_schema_protocol import Shape
 
 # Besides status: a resourceVersion would be a precondition, and only servers write the others.

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from argosy.errors import ArgosyError
-from argosy.gitops.applicationset.missing_controller_condition import ApplicationSetReporter
+from argosy.gitops.applicationset.missing_controller_condition_writer import ApplicationSetReporter
 from argosy.gitops.clusters.cluster_secret import build_connection, read_secret_values
 from argosy.gitops.coexistence.argocd_detection import ArgoCDDetector
 from argosy.gitops.engine.counters import EngineCounters
@@ -25,16 +25,16 @@ from argosy.gitops.engine.local_repository_poller import LocalRepositoryPoller, 
 from argosy.gitops.engine.logging_setup import QuotableSecrets, mask_log_output
 from argosy.gitops.engine.shard_application_takeover import EngineSharding
 from argosy.gitops.live.tracking import read_instance_name
-from argosy.gitops.policy.delivery_engine_choice import DeliveryEngines
+from argosy.gitops.policy.application_delivery_engine_detection import DeliveryEngines
 from argosy.gitops.policy.destination_cluster_lookup import IN_CLUSTER_SERVER, KnownCluster
 from argosy.gitops.reconciler import Reconciler
 from argosy.gitops.reconciler.application_controller import ApplicationController
 from argosy.gitops.reconciler.cluster_registry import ClusterRegistry
-from argosy.gitops.reconciler.over_budget_project_reporter import BudgetReporter
 from argosy.gitops.reconciler.ownership.delivery_handover import DeliveryHandover, describe_lost_applications
-from argosy.gitops.reconciler.remote_cluster_connection import RemoteCluster
+from argosy.gitops.reconciler.remote_cluster_reconnect_loop import RemoteCluster
 from argosy.gitops.reconciler.settings_watch import SETTINGS_KINDS, SettingsWatcher
 from argosy.gitops.reconciler.watched_cluster import WatchedCluster
+from argosy.gitops.reconciler.worker_time_budget_reporter import BudgetReporter
 from argosy.gitops.source.repository_access_settings import SourceSettings
 from argosy.gitops.source.repository_mirrors import Repositories
 from argosy.gitops.source.webhook_payloads import Push

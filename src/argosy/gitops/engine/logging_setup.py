@@ -118,7 +118,7 @@ class QuotableSecrets:
         get_manifest: Callable[[ResourceKey], Manifest | None] = lambda key: None,
     ) -> None:
         from argosy.gitops.redaction.application_secret_scope_cache import ScopeCache
-        from argosy.gitops.redaction.public_words import PublicWords
+        from argosy.gitops.redaction.never_masked_object_names import PublicWords
         from argosy.observability.redaction.secret_mask import SecretMask
 
         self._scopes = ScopeCache(has_remote_secrets=True)

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 from argosy.errors import UserError
 from argosy.gitops.health import kind_patterns, setting_kind_names
-from argosy.gitops.health.argocd_cm_entry_collection import (
+from argosy.gitops.health.argocd_cm_entries_with_locations import (
     ARGOCD_CM,
     ARGOSY_CM,
     CUSTOMIZATIONS_KEY,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from argosy.gitops.policy.delivery_engine_choice import (
+from argosy.gitops.policy.application_delivery_engine_detection import (
     COMPONENT_LABEL,
     CONTROLLER_KINDS,
     NAME_LABEL,

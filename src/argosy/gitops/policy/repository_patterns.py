@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from argosy.errors import UserError
-from argosy.gitops.application.repository_url import DEFAULT_PORTS, RepositoryUrl, parse_url
+from argosy.gitops.application.repository_url_parser import DEFAULT_PORTS, RepositoryUrl, parse_url
 from argosy.languages.globs import escape_ipv6, is_glob, matches_glob
 
 _URL: Final = re.compile(r"(?P<scheme>[^:/@]+)://(?P<authority>[^/]*)(?P<path>.*)", re.DOTALL)

@@ -13,12 +13,12 @@ from argosy.gitops.application import Application
 from argosy.gitops.application.finalizer_names import is_controller_finalizer
 from argosy.gitops.application.project_spec import Project
 from argosy.gitops.reconciler.app_state_values import AppState
-from argosy.gitops.reconciler.destination_cluster import DestinationCluster
+from argosy.gitops.reconciler.destination_comparison_and_sync import DestinationCluster
 from argosy.gitops.reconciler.impersonation import impersonate_service_account
-from argosy.gitops.reconciler.project_permission_and_deletion_check import find_deletion_refusal
+from argosy.gitops.reconciler.object_permission_and_deletion_check import find_deletion_refusal
 from argosy.gitops.reconciler.reconcile_result_patch import ReconcileResult
-from argosy.gitops.reconciler.settings_in_force import ReconcilerSettings
-from argosy.gitops.status import events
+from argosy.gitops.reconciler.reconciler_settings_dataclass import ReconcilerSettings
+from argosy.gitops.status import application_event_manifests
 from argosy.gitops.status.conditions import AppCondition, ConditionType, conditions_to_wire
 from argosy.gitops.sync.app_deletion import DeletionStep, advance_deletion, needs_hooks_for_next_step
 from argosy.kube.objects import Manifest
@@ -82,4 +82,6 @@ def build_deletion_result(app: Application, step: DeletionStep, now: str) -> Rec
     is_done = any(map(is_controller_finalizer, app.finalizers)) and not any(
         map(is_controller_finalizer, step.finalizers)
     )
-    return ReconcileResult(patch or None, (events.deletion_completed_event(app),) if is_done else (), wait=step.wait)
+    return ReconcileResult(
+        patch or None, (application_event_manifests.deletion_completed_event(app),) if is_done else (), wait=step.wait
+    )

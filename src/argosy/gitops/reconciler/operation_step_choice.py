@@ -16,7 +16,7 @@ from argosy.gitops.application.project_spec import Project
 from argosy.gitops.policy.sync_windows import evaluate_sync_windows
 from argosy.gitops.reconciler.app_state_values import AppState
 from argosy.gitops.reconciler.desired_state_builder import DesiredStateBuilder
-from argosy.gitops.reconciler.destination_cluster import DestinationCluster, DestinationUnavailable
+from argosy.gitops.reconciler.destination_comparison_and_sync import DestinationCluster, DestinationUnavailable
 from argosy.gitops.reconciler.operation_runner import format_conditions, start_operation
 from argosy.gitops.reconciler.operation_termination_decision import (
     OPERATION_REMOVED,
@@ -24,9 +24,9 @@ from argosy.gitops.reconciler.operation_termination_decision import (
     is_operation_removed,
 )
 from argosy.gitops.reconciler.reconcile_result_patch import OperationResult
-from argosy.gitops.reconciler.settings_in_force import ReconcilerSettings
+from argosy.gitops.reconciler.reconciler_settings_dataclass import ReconcilerSettings
 from argosy.gitops.reconciler.unknown_state import adjust_sync_status
-from argosy.gitops.status import events
+from argosy.gitops.status import application_event_manifests
 from argosy.gitops.status.conditions import AppCondition, ConditionType
 from argosy.gitops.status.sync_hold_annotation import describe_hold, read_hold
 from argosy.gitops.sync.auto_sync_decision import DelaySync, RefuseSync, StartSync, SyncTarget, decide_auto_sync
@@ -70,7 +70,7 @@ class OperationDispatcher:
         is_over = step.state.phase.is_over
         if is_over:
             destination.operation_runner.drop_comparison(app)
-        end_events = (events.operation_completed_event(app, step.state),) if is_over else ()
+        end_events = (application_event_manifests.operation_completed_event(app, step.state),) if is_over else ()
         return OperationResult(step.state, 0.0 if is_over else step.wait, is_over=is_over, events=end_events)
 
     def _find_termination_reason(
@@ -99,7 +99,9 @@ class OperationDispatcher:
         state = replace(
             state, phase=OperationPhase.ERROR, message=format_conditions(errors), finished=format_timestamp(now)
         )
-        return OperationResult(state, is_over=True, events=(events.operation_completed_event(app, state),))
+        return OperationResult(
+            state, is_over=True, events=(application_event_manifests.operation_completed_event(app, state),)
+        )
 
     async def _begin_operation(
         self,
@@ -113,7 +115,9 @@ class OperationDispatcher:
         step = await destination.operation_runner.begin(
             app, request, project, settings, await destination.cluster.kinds(), seconds_waited
         )
-        return OperationResult(step.state, step.wait, events=(events.operation_started_event(app, step.state),))
+        return OperationResult(
+            step.state, step.wait, events=(application_event_manifests.operation_started_event(app, step.state),)
+        )
 
     async def _auto_sync(
         self,
@@ -167,7 +171,7 @@ class OperationDispatcher:
         state, operation_events = app.state, tuple[Manifest, ...]()
         if app.operation is not None and (state is None or state.phase.is_over):
             state = start_operation(app.operation, self._now(), state)
-            operation_events = (events.operation_started_event(app, state),)
+            operation_events = (application_event_manifests.operation_started_event(app, state),)
         assert state is not None
         if state.phase is OperationPhase.TERMINATING or is_operation_removed(app):
             message = f"operation terminated; resources that it created may still be running: {unavailable.reason}"
@@ -176,7 +180,7 @@ class OperationDispatcher:
                 state,
                 0.0,
                 is_over=True,
-                events=(*operation_events, events.operation_completed_event(app, state)),
+                events=(*operation_events, application_event_manifests.operation_completed_event(app, state)),
                 is_auto_sync_evaluated=False,
             )
         state = replace(state, message=f"waiting for {unavailable.reason}")

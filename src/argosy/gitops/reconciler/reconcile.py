@@ -23,7 +23,7 @@ from argosy.gitops.reconciler.app_memo import AppMemos, SettledPass
 from argosy.gitops.reconciler.app_state_loader import AppStateLoader
 from argosy.gitops.reconciler.deletion import build_deletion_result, delete_resources
 from argosy.gitops.reconciler.desired_state_builder import DesiredStateBuilder
-from argosy.gitops.reconciler.destination_cluster import (
+from argosy.gitops.reconciler.destination_comparison_and_sync import (
     DestinationCluster,
     DestinationRegistry,
     DestinationUnavailable,
@@ -34,8 +34,8 @@ from argosy.gitops.reconciler.operation_runner import format_conditions
 from argosy.gitops.reconciler.operation_step_choice import OperationDispatcher
 from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
 from argosy.gitops.reconciler.reconcile_result_patch import OperationResult, ReconcileResult, StatusReporter
+from argosy.gitops.reconciler.reconciler_settings_dataclass import ReconcilerSettings
 from argosy.gitops.reconciler.render_cache import RenderCache, RenderWorkers
-from argosy.gitops.reconciler.settings_in_force import ReconcilerSettings
 from argosy.gitops.reconciler.unknown_state import (
     build_unavailable_state,
     build_unknown_state,

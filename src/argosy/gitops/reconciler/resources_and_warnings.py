@@ -19,8 +19,8 @@ from argosy.gitops.health.aggregate import (
     render_fault_conditions,
 )
 from argosy.gitops.live import read_instance_name
-from argosy.gitops.reconciler.project_permission_and_deletion_check import IsAllowed
-from argosy.gitops.reconciler.settings_in_force import ReconcilerSettings
+from argosy.gitops.reconciler.object_permission_and_deletion_check import IsAllowed
+from argosy.gitops.reconciler.reconciler_settings_dataclass import ReconcilerSettings
 from argosy.gitops.status.conditions import AppCondition, ConditionType
 from argosy.gitops.status.resources import ResourceStatus, build_resource
 from argosy.kube.objects import Manifest

@@ -12,7 +12,7 @@ from typing import Final
 
 from argosy.errors import UserError
 from argosy.gitops.clusters.cluster_secret import MAX_MEMORY_SETTING
-from argosy.gitops.diff.settings import COMPARE_OPTIONS_KEY, CUSTOMIZATIONS_KEY
+from argosy.gitops.diff.argocd_cm_diff_settings_reader import COMPARE_OPTIONS_KEY, CUSTOMIZATIONS_KEY
 from argosy.gitops.live.exclusions import EXCLUSIONS_SETTING, INCLUSIONS_SETTING
 from argosy.gitops.policy.destination_cluster_lookup import IN_CLUSTER_ENABLED_KEY
 from argosy.gitops.policy.global_projects import GLOBAL_PROJECTS_KEY

@@ -30,13 +30,13 @@ from argosy.gitops.policy.global_projects import GLOBAL_PROJECTS_KEY, apply_glob
 from argosy.gitops.policy.impersonation import read_impersonation
 from argosy.gitops.policy.rbac_config import RBAC_CM, read_access_policy
 from argosy.gitops.reconciler.health_check_failure_log import CheckFailureLog
+from argosy.gitops.reconciler.reconciler_settings_dataclass import EvaluateJq, ReconcilerSettings
 from argosy.gitops.reconciler.setting_error_messages import (
     add_location,
     describe_fault,
     describe_invalid_values,
     find_key,
 )
-from argosy.gitops.reconciler.settings_in_force import EvaluateJq, ReconcilerSettings
 from argosy.gitops.render import read_build_settings
 from argosy.gitops.source.credentials import HostTrust, read_credentials
 from argosy.gitops.source.repository_access_settings import PROTOCOLS_SETTING, SourceSettings, read_source_settings

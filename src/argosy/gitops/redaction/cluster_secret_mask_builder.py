@@ -10,7 +10,7 @@ from typing import Protocol
 
 from argosy.gitops.live.tracking import read_tracking
 from argosy.gitops.redaction.application_secret_scope import find_origin
-from argosy.gitops.redaction.public_words import PublicWords, list_repo_and_server_urls
+from argosy.gitops.redaction.never_masked_object_names import PublicWords, list_repo_and_server_urls
 from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.kube.controller.cache import InformerCache
 from argosy.kube.objects import Manifest, key_of

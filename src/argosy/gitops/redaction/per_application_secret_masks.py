@@ -15,8 +15,8 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 import orjson
 
 from argosy.gitops.application_client.filtered_app_list import AppRow
+from argosy.gitops.reconciler.reconciler_settings_dataclass import ReconcilerSettings
 from argosy.gitops.reconciler.render_cache import RenderCache
-from argosy.gitops.reconciler.settings_in_force import ReconcilerSettings
 from argosy.gitops.redaction.application_secret_scope_cache import ScopeCache
 from argosy.gitops.redaction.cluster_secret_mask_builder import SecretCacheSource, find_instance_label
 from argosy.gitops.redaction.unmasked_manifest_words import GitText, GitWords

@@ -19,7 +19,7 @@ from argosy.gitops.render.build_environment import substitute
 from argosy.gitops.render.external_program import Command, read_manifests, run_program
 from argosy.gitops.render.settings import PluginCommand
 from argosy.gitops.render.tree_export import export_tree
-from argosy.isolation.limits_and_confinement_report import ProgramLimits
+from argosy.isolation.limit_and_confinement_types import ProgramLimits
 from argosy.kube.objects import Manifest
 from argosy.languages.globs import compile_glob
 

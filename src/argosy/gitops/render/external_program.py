@@ -15,9 +15,9 @@ from typing import NamedTuple
 from argosy.errors import ManifestError, RenderError
 from argosy.gitops.render.output_control_character_filter import last_lines
 from argosy.isolation.errors import LimitExceeded, RefusedError
-from argosy.isolation.limits_and_confinement_report import ProgramLimits
-from argosy.isolation.program import run
+from argosy.isolation.limit_and_confinement_types import ProgramLimits
 from argosy.isolation.scratch_folders import find_scratch_folder
+from argosy.isolation.untrusted_program_runner import run
 from argosy.kube.objects import Manifest, read_yaml_documents
 
 _FILE_LOCATION = re.compile(r"(?P<file>[\w./@+-]+\.\w+)(?::(?P<line>\d+))?")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from argosy.errors import SourceRefused
-from argosy.gitops.application.repository_url import RepositoryUrl, parse_url
+from argosy.gitops.application.repository_url_parser import RepositoryUrl, parse_url
 from argosy.kube.objects import Manifest
 
 SECRET_TYPE_LABEL = "argocd.argoproj.io/secret-type"

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from argosy.errors import SourceError, SourceTooLarge
 from argosy.gitops.application.file_tree_protocol import TreeEntry
 from argosy.gitops.source.limits import SourceLimits
-from argosy.gitops.source.tree_path_splitter import split_path
+from argosy.gitops.source.validated_path_components import split_path
 
 MAX_FOLDER_DEPTH = 100
 _IGNORED_NAME = ".git"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from argosy.errors import AddressRefused, SourceRefused
-from argosy.gitops.application.repository_url import RepositoryUrl, parse_url
+from argosy.gitops.application.repository_url_parser import RepositoryUrl, parse_url
 from argosy.gitops.source.limits import SourceLimits
 
 LOCAL_ROOTS_SETTING = "source.local.roots"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from argosy.errors import SourceError
-from argosy.gitops.application.repository_url import RepositoryUrl, parse_url
+from argosy.gitops.application.repository_url_parser import RepositoryUrl, parse_url
 from argosy.gitops.application.step_results import Checkout
 from argosy.gitops.source.credentials import HostTrust, RepositoryCredential, find_credential
 from argosy.gitops.source.git.local_ref_files_fingerprint import RefFingerprint, refs_fingerprint

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from urllib.parse import parse_qs
 
 from argosy.errors import LimitError, ManifestError, SourceRefused
-from argosy.gitops.application.repository_url import parse_url
+from argosy.gitops.application.repository_url_parser import parse_url
 from argosy.gitops.source.version_ranges import find_newest_tag
 from argosy.gitops.source.webhook_payloads import (
     Push,

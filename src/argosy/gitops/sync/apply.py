@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from argosy.annotations import FIELD_MANAGER
 from argosy.errors import ClusterError, Conflict, Invalid, PatchError
-from argosy.gitops.sync import client_side_patch
-from argosy.gitops.sync.client_side_patch import add_last_applied, set_namespace
+from argosy.gitops.sync import client_side_apply_patch_builder
+from argosy.gitops.sync.client_side_apply_patch_builder import add_last_applied, set_namespace
 from argosy.gitops.sync.effective_apply_and_prune_options import REPLACE_FIELD_MANAGER, ApplyOptions
 from argosy.gitops.sync.managed_fields_migration import build_migration_patch
 from argosy.kube.client import Cluster, PatchKind
@@ -56,7 +56,7 @@ def dry_run_apply(request: ApplyRequest) -> str:
     """Do kubectl's client-side dry run: return its message, or raise its error."""
     desired = set_namespace(request.desired, request.key)
     if request.options.validate:
-        client_side_patch.check_strict_decoding(desired)
+        client_side_apply_patch_builder.check_strict_decoding(desired)
     if request.live is None:
         return f"{request.kubectl_name} created (dry run)"
     if request.options.replace:
@@ -120,7 +120,9 @@ async def _apply_client_side(request: ApplyRequest, cluster: Cluster) -> ApplyRe
     patch = _build_patch(modified, request.live)
     if not patch:
         return ApplyResult(request.live, f"{request.kubectl_name} unchanged", is_unchanged=True)
-    kind = PatchKind.MERGE if client_side_patch.find_manifest_type(modified) is None else PatchKind.STRATEGIC
+    kind = (
+        PatchKind.MERGE if client_side_apply_patch_builder.find_manifest_type(modified) is None else PatchKind.STRATEGIC
+    )
     version = str(modified["apiVersion"])
     applied = await cluster.patch(request.key, patch, kind_of_patch=kind, manager=FIELD_MANAGER, api_version=version)
     return ApplyResult(applied, f"{request.kubectl_name} configured")
@@ -129,14 +131,14 @@ async def _apply_client_side(request: ApplyRequest, cluster: Cluster) -> ApplyRe
 def _has_new_role_ref(request: ApplyRequest) -> bool:
     """argo: the roleRef of a binding is immutable, so a binding with another role is recreated without `force`."""
     role_ref = request.desired.get("roleRef")
-    return request.key.group_kind in _BINDING_KINDS and not client_side_patch.contains_desired(
+    return request.key.group_kind in _BINDING_KINDS and not client_side_apply_patch_builder.contains_desired(
         (request.live or {}).get("roleRef"), role_ref
     )
 
 
 def _build_patch(modified: Manifest, live: Manifest) -> dict[str, Any]:
     try:
-        return client_side_patch.build_apply_patch(modified, live)
+        return client_side_apply_patch_builder.build_apply_patch(modified, live)
     except PatchError as error:
         raise ClusterError(str(error), code=400, reason="BadRequest") from error
 
@@ -159,9 +161,9 @@ async def _replace(request: ApplyRequest, cluster: Cluster) -> ApplyResult:
             await cluster.create(request.desired, manager=REPLACE_FIELD_MANAGER), f"{request.kubectl_name} created"
         )
     if request.options.force and request.options.may_recreate:
-        if _is_created_since(request.live, request.operation_started) and client_side_patch.contains_desired(
-            request.live, request.desired
-        ):
+        if _is_created_since(
+            request.live, request.operation_started
+        ) and client_side_apply_patch_builder.contains_desired(request.live, request.desired):
             return ApplyResult(request.live, f"{request.kubectl_name} replaced")  # by this operation, before a restart
         return await _recreate(request, cluster)
     version = request.live["metadata"].get("resourceVersion") or ""

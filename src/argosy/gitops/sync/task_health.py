@@ -13,7 +13,7 @@ from datetime import datetime
 from argosy.errors import ClusterError
 from argosy.gitops.application import OperationPhase, ResultCode
 from argosy.gitops.application.step_results import Assessment
-from argosy.gitops.sync.client_side_patch import find_manifest_type
+from argosy.gitops.sync.client_side_apply_patch_builder import find_manifest_type
 from argosy.gitops.sync.health_gate_annotations import GateKind, append_deadline, read_deadline, strip_deadline
 from argosy.gitops.sync.task_states import SyncTask, SyncTaskList, format_missing_message, phase_from_health
 from argosy.kube.client import ClusterReader

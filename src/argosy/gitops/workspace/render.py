@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from argosy.errors import ArgosyError, UserError
 from argosy.gitops.render import BuildSettings, render
 from argosy.gitops.workspace.command_file_tree_cache import CheckoutCache, ShowProgress
-from argosy.gitops.workspace.render_request_parts import RenderPart, WorkspaceRenderRequest, list_parts
+from argosy.gitops.workspace.render_target_resolver import RenderPart, WorkspaceRenderRequest, list_parts
 from argosy.kube.objects import Manifest
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class _PartRenderer:
             manifests += rendered.manifests
             self._show_source_notes(part, checkout, source, rendered.warnings)
         if not manifests:
-            from argosy.gitops.workspace.render_notes import render_no_manifests_note
+            from argosy.gitops.workspace.no_manifests_and_override_notes import render_no_manifests_note
 
             self._show_notes(
                 part, *{render_no_manifests_note(checkout, source): 0 for checkout, source in open_part.sources}
@@ -99,7 +99,7 @@ class _PartRenderer:
 
     def _show_source_notes(self, part: RenderPart, checkout: Checkout, source: Source, notes: tuple[str, ...]) -> None:
         if source.helm or source.kustomize or source.directory or source.plugin:  # flags create such a block
-            from argosy.gitops.workspace.render_notes import list_overridden_flags
+            from argosy.gitops.workspace.no_manifests_and_override_notes import list_overridden_flags
 
             notes = (*notes, *list_overridden_flags(checkout, part.app, source, self.request.options))
         self._show_notes(part, *notes)
@@ -109,7 +109,7 @@ class _PartRenderer:
             self._show_progress(f"note: {part.message_prefix}{note}")
 
     def _render_error(self, error: ArgosyError, part: RenderPart) -> str:
-        from argosy.gitops.workspace.cli_error_hints import (
+        from argosy.gitops.workspace.cli_error_advice_adaptation import (
             adapt_advice_to_cli,
             add_flag_hints,
             render_cwd_relative_error,

@@ -15,7 +15,7 @@ from typing import Any
 from argosy.errors import UserError
 from argosy.kube.client import User
 from argosy.kube.client.connection_settings import Connection, ExecPlugin
-from argosy.kube.client.kubeconfig_validation import SECTIONS, check_types
+from argosy.kube.client.kubeconfig_value_type_check import SECTIONS, check_types
 from argosy.kube.objects import read_yaml
 
 EXEC_EXTENSION = "client.authentication.k8s.io/exec"

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from argosy.kube.resource_key import ResourceKey, split_api_version
 
 if TYPE_CHECKING:
+    from argosy.kube.objects.go_json_decoder import ParsedJson, read_json
     from argosy.kube.objects.input_limits import InputLimits
-    from argosy.kube.objects.json_reader import ParsedJson, read_json
     from argosy.kube.objects.manifest_text_reader import read_manifests, read_yaml, read_yaml_documents
     from argosy.kube.objects.yaml_scalars import YamlDialect
     from argosy.kube.objects.yaml_writer import dump_yaml, dump_yaml_documents
@@ -35,8 +35,8 @@ __all__ = [
 
 # Readers and writers are imported on first use: most importers need only keys and types.
 _LAZY_MODULES: Final = {
-    "ParsedJson": "json_reader",
-    "read_json": "json_reader",
+    "ParsedJson": "go_json_decoder",
+    "read_json": "go_json_decoder",
     "InputLimits": "input_limits",
     "read_yaml": "manifest_text_reader",
     "read_yaml_documents": "manifest_text_reader",

@@ -11,8 +11,8 @@ from typing import Any
 import orjson
 
 from argosy.errors import ManifestError
+from argosy.kube.objects.go_json_decoder import read_json
 from argosy.kube.objects.input_limits import InputLimits, build_nodes_error, build_size_error, check_depth
-from argosy.kube.objects.json_reader import read_json
 from argosy.kube.objects.kubernetes_yaml_parser import YamlDocument, parse_documents
 from argosy.kube.objects.yaml_scalars import YamlDialect
 

@@ -10,6 +10,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from argosy.kube.objects.existing_yaml_style_renderer import (
+    YamlStyle,
+    detect_style,
+    render_block_key,
+    render_block_lines,
+    render_entry_value,
+    render_flow,
+    render_flow_key,
+    render_scalar,
+)
 from argosy.kube.objects.yaml_node_offsets import (
     DocumentOutline,
     OutlineEntry,
@@ -19,16 +29,6 @@ from argosy.kube.objects.yaml_node_offsets import (
     find_line_start,
     is_first_on_line,
     skip_blanks,
-)
-from argosy.kube.objects.yaml_style_renderer import (
-    YamlStyle,
-    detect_style,
-    render_block_key,
-    render_block_lines,
-    render_entry_value,
-    render_flow,
-    render_flow_key,
-    render_scalar,
 )
 
 Splice = tuple[int, int, str]

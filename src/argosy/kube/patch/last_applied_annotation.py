@@ -12,7 +12,7 @@ import orjson
 from argosy.annotations import LAST_APPLIED
 from argosy.kube.objects import Manifest
 from argosy.kube.patch.applied_configuration_shape_check import find_schema_errors
-from argosy.kube.patch.field_comparison import build_owned_tree, compare
+from argosy.kube.patch.changed_field_path_trees import build_owned_tree, compare
 from argosy.kube.patch.field_sets import FieldSet
 from argosy.kube.patch.merge_schema_protocol import Shape
 

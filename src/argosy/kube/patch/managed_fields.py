@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 from argosy.errors import PatchError
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.go_format import quote
-from argosy.kube.patch.field_comparison import compare, fit_tree_to_shape
+from argosy.kube.patch.changed_field_path_trees import compare, fit_tree_to_shape
 from argosy.kube.patch.field_sets import FieldSet, difference, remove_subtrees, union
 from argosy.kube.patch.merge_schema_protocol import Shape
 

@@ -14,7 +14,7 @@ from argosy.errors import Conflict, PatchError
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.go_format import quote
 from argosy.kube.patch.applied_configuration_shape_check import find_schema_errors, format_errors
-from argosy.kube.patch.field_comparison import EMPTIED, add_declared_parents, build_owned_tree, compare
+from argosy.kube.patch.changed_field_path_trees import EMPTIED, add_declared_parents, build_owned_tree, compare
 from argosy.kube.patch.field_sets import FieldSet, Tree, difference, format_path, intersection, remove_subtrees, union
 from argosy.kube.patch.last_applied_annotation import find_allowed_conflicts, update_last_applied
 from argosy.kube.patch.managed_fields import (

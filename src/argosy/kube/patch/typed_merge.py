@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from argosy.kube.patch.field_comparison import EMPTIED, field_shape, is_granular_map, is_keyed_list
+from argosy.kube.patch.changed_field_path_trees import EMPTIED, field_shape, is_granular_map, is_keyed_list
 from argosy.kube.patch.field_sets import Tree, is_member
 from argosy.kube.patch.fields_v1_path_elements import ElementError, item_path_element
 from argosy.kube.patch.merge_schema_protocol import Shape

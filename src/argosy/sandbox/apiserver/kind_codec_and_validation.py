@@ -22,7 +22,7 @@ from argosy.kube.schema.crd import CustomKind
 from argosy.kube.schema.field_error import FieldError
 from argosy.kube.schema.selectors import FieldLabels, get_field_labels
 from argosy.kube.schema.validation import metadata as metadata_rules
-from argosy.sandbox.apiserver.conversions import Conversion, find_conversion
+from argosy.sandbox.apiserver.event_and_autoscaler_conversions import Conversion, find_conversion
 from argosy.sandbox.store import StoreEntry
 
 

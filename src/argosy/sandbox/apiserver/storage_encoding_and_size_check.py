@@ -12,7 +12,7 @@ import orjson
 
 from argosy.errors import ClusterError
 from argosy.kube.objects import Manifest
-from argosy.kube.patch.field_comparison import build_owned_tree
+from argosy.kube.patch.changed_field_path_trees import build_owned_tree
 from argosy.kube.schema import protobuf_envelope
 from argosy.sandbox.apiserver import status_errors
 from argosy.sandbox.apiserver.kind_codec_and_validation import ApiKind

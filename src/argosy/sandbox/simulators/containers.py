@@ -16,7 +16,7 @@ from argosy.kube.objects.timestamps_and_delays import MAX_CLOCK_SKEW, remaining_
 from argosy.sandbox.simulators.missing_images import has_missing_image
 from argosy.sandbox.simulators.owner_references_and_marks import SIMULATED_NOTE, append_simulated_note
 from argosy.sandbox.simulators.simulation_annotations import FAULTS_WITH_EXIT, InjectedFault, SimulationSettings
-from argosy.sandbox.simulators.timestamps import ExactTimestamps, format_duration, seconds_until_deadline
+from argosy.sandbox.simulators.timestamps_and_durations import ExactTimestamps, format_duration, seconds_until_deadline
 
 INITIAL_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS = 10.0, 300.0
 IMAGE_PULL_SECONDS: Final = 1.0

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from argosy.errors import UserError
 from argosy.kube.objects import Manifest
 from argosy.languages import cron
-from argosy.sandbox.simulators.timestamps import parse_timestamp
+from argosy.sandbox.simulators.timestamps_and_durations import parse_timestamp
 
 MISSED_TIMES_WARNING_THRESHOLD: Final = 100  # k8s: more missed start times than this cause a warning
 MAX_COUNTED_MISSED_TIMES: Final = 10_000

@@ -31,7 +31,7 @@ from argosy.sandbox.simulators.owner_references_and_marks import (
     is_being_deleted,
     is_simulated_by_other_addon,
 )
-from argosy.sandbox.simulators.timestamps import seconds_until_deadline
+from argosy.sandbox.simulators.timestamps_and_durations import seconds_until_deadline
 
 SCHEDULED_TIME_ANNOTATION: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 MAX_REQUEUE_SECONDS: Final = 3600.0

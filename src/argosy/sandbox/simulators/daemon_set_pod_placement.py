@@ -12,10 +12,10 @@ from typing import Any, Final
 from argosy.kube.objects import Manifest
 from argosy.sandbox.simulators import node_selection
 from argosy.sandbox.simulators.controller_revisions import REVISION_HASH_LABEL
+from argosy.sandbox.simulators.deployment_rolling_update_counts import resolve_int_or_percent
 from argosy.sandbox.simulators.node_and_storage_class_manifests import is_simulated_node
 from argosy.sandbox.simulators.owner_references_and_marks import build_pod, hash_to_name_suffix, is_being_deleted
 from argosy.sandbox.simulators.pod_counts import is_available
-from argosy.sandbox.simulators.rollout_replica_counts import resolve_int_or_percent
 
 TEMPLATE_GENERATION_LABEL: Final = "pod-template-generation"
 # k8s: daemon Pods tolerate Nodes that have problems or are cordoned

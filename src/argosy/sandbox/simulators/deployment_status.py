@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
+from argosy.sandbox.simulators.deployment_rolling_update_counts import RolloutBounds, read_replicas, read_status_count
 from argosy.sandbox.simulators.owner_references_and_marks import append_simulated_note
-from argosy.sandbox.simulators.rollout_replica_counts import RolloutBounds, read_replicas, read_status_count
-from argosy.sandbox.simulators.timestamps import parse_timestamp, seconds_until_deadline
+from argosy.sandbox.simulators.timestamps_and_durations import parse_timestamp, seconds_until_deadline
 
 DeploymentStatus = dict[str, Any]
 NO_DEADLINE: Final = 2**31 - 1

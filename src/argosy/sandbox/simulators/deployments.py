@@ -11,7 +11,7 @@ from argosy.kube.controller import ControllerContext, InformerCache, Requeue, Wa
 from argosy.kube.objects import Manifest, get_annotation, key_of
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import DEPLOYMENT, REPLICA_SET
-from argosy.sandbox.simulators import rollout_replica_counts
+from argosy.sandbox.simulators import deployment_rolling_update_counts
 from argosy.sandbox.simulators.adoptable_orphan_lookup import OrphanFinder
 from argosy.sandbox.simulators.conditional_writes import (
     adopt,
@@ -30,6 +30,7 @@ from argosy.sandbox.simulators.deployment_replica_set_manifests import (
     select_copied_annotations,
     sort_by_age,
 )
+from argosy.sandbox.simulators.deployment_rolling_update_counts import RolloutBounds, read_replicas, read_status_count
 from argosy.sandbox.simulators.deployment_status import compute_deployment_status, is_complete
 from argosy.sandbox.simulators.event_recorder import EventDraft, EventRecorder
 from argosy.sandbox.simulators.owner_references_and_marks import (
@@ -39,7 +40,6 @@ from argosy.sandbox.simulators.owner_references_and_marks import (
     is_being_deleted,
     is_simulated_by_other_addon,
 )
-from argosy.sandbox.simulators.rollout_replica_counts import RolloutBounds, read_replicas, read_status_count
 
 
 class DeploymentController:
@@ -61,7 +61,7 @@ class DeploymentController:
         template = deployment["spec"]["template"]
         new = next((replica_set for replica_set in owned if has_same_template(replica_set, template)), None)
         old = [replica_set for replica_set in owned if replica_set is not new]
-        bounds = rollout_replica_counts.read_rollout_bounds(deployment)
+        bounds = deployment_rolling_update_counts.read_rollout_bounds(deployment)
         if await self._scale_proportionally(
             deployment, [replica_set for replica_set in owned if read_replicas(replica_set)], bounds, context
         ):
@@ -106,9 +106,9 @@ class DeploymentController:
                 await self._scale_if_needed(deployment, new, bounds.desired, bounds, context)
             return False
         await self._scale_if_needed(
-            deployment, new, rollout_replica_counts.compute_next_size(bounds, new, old), bounds, context
+            deployment, new, deployment_rolling_update_counts.compute_next_size(bounds, new, old), bounds, context
         )
-        for replica_set, size in rollout_replica_counts.compute_scale_downs(bounds, new, old):
+        for replica_set, size in deployment_rolling_update_counts.compute_scale_downs(bounds, new, old):
             await self._scale_if_needed(deployment, replica_set, size, bounds, context)
         return False
 
@@ -126,7 +126,7 @@ class DeploymentController:
         revision: int,
         context: ControllerContext,
     ) -> bool:
-        size = rollout_replica_counts.compute_initial_size(bounds, old)
+        size = deployment_rolling_update_counts.compute_initial_size(bounds, old)
         replica_set = build_replica_set(deployment, replicas=size, max_replicas=bounds.max_total, revision=revision)
         if await create_if_absent(replica_set, context.cluster):
             await self._record_scaling_event(deployment, replica_set, 0, size, context)
@@ -142,10 +142,10 @@ class DeploymentController:
         if (
             len(active) < 2
             or _uses_recreate_strategy(deployment)
-            or not rollout_replica_counts.has_desired_changed(bounds, active)
+            or not deployment_rolling_update_counts.has_desired_changed(bounds, active)
         ):
             return False
-        for replica_set, size in rollout_replica_counts.compute_proportional_sizes(bounds, active):
+        for replica_set, size in deployment_rolling_update_counts.compute_proportional_sizes(bounds, active):
             await self._scale(deployment, replica_set, size, bounds, context)
         return True
 

@@ -17,7 +17,7 @@ from argosy.sandbox.simulators.simulation_annotations import (
     read_simulation_annotations,
     read_simulation_settings,
 )
-from argosy.sandbox.simulators.timestamps import parse_timestamp
+from argosy.sandbox.simulators.timestamps_and_durations import parse_timestamp
 
 SIMULATED_HOSTNAME: Final = "simulated.sandbox.argosy.dev"
 

@@ -15,7 +15,7 @@ from argosy.kube.objects.timestamps_and_delays import format_timestamp, remainin
 from argosy.sandbox.simulators.job_finished_pod_counts import JobPodCounts
 from argosy.sandbox.simulators.owner_references_and_marks import append_simulated_note, is_being_deleted
 from argosy.sandbox.simulators.pod_counts import is_active, is_ready, read_pod_phase
-from argosy.sandbox.simulators.timestamps import parse_timestamp, seconds_until_deadline
+from argosy.sandbox.simulators.timestamps_and_durations import parse_timestamp, seconds_until_deadline
 
 JobStatus = dict[str, Any]
 COMPLETION_INDEX_ANNOTATION: Final = "batch.kubernetes.io/job-completion-index"

@@ -38,7 +38,7 @@ from argosy.sandbox.simulators.owner_references_and_marks import (
 )
 from argosy.sandbox.simulators.pod_control import create_pods, delete_pods
 from argosy.sandbox.simulators.pod_counts import list_owned_pods
-from argosy.sandbox.simulators.timestamps import parse_timestamp, seconds_until_deadline
+from argosy.sandbox.simulators.timestamps_and_durations import parse_timestamp, seconds_until_deadline
 
 MAX_PODS_PER_BATCH: Final = 100
 REJECTED_RETRY_SECONDS: Final = 1.0

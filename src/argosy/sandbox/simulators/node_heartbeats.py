@@ -16,7 +16,7 @@ from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import NODE
 from argosy.sandbox.simulators import node_and_storage_class_manifests
 from argosy.sandbox.simulators.conditional_writes import requeue_on_conflict, update_status_if_changed
-from argosy.sandbox.simulators.timestamps import parse_timestamp, seconds_until_deadline
+from argosy.sandbox.simulators.timestamps_and_durations import parse_timestamp, seconds_until_deadline
 
 HEARTBEAT_INTERVAL_SECONDS: Final = 10.0
 

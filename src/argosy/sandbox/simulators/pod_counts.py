@@ -13,7 +13,7 @@ from argosy.kube.controller import InformerCache
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps_and_delays import remaining_delay
 from argosy.sandbox.simulators.owner_references_and_marks import find_controller_reference, is_being_deleted
-from argosy.sandbox.simulators.timestamps import parse_timestamp
+from argosy.sandbox.simulators.timestamps_and_durations import parse_timestamp
 
 FINISHED_PHASES = ("Succeeded", "Failed")
 

@@ -15,6 +15,7 @@ from argosy.kube.resource_key import ResourceKey, split_api_version
 from argosy.kube.schema import selectors
 from argosy.kube.well_known_kinds import POD
 from argosy.sandbox.simulators.conditional_writes import requeue_on_conflict, update_status_if_changed
+from argosy.sandbox.simulators.deployment_rolling_update_counts import resolve_int_or_percent
 from argosy.sandbox.simulators.owner_references_and_marks import (
     POD_DISRUPTION_BUDGET,
     append_simulated_note,
@@ -25,7 +26,6 @@ from argosy.sandbox.simulators.owner_references_and_marks import (
 )
 from argosy.sandbox.simulators.pod_counts import is_active, is_ready
 from argosy.sandbox.simulators.reconcile_throttle import ReconcileThrottle
-from argosy.sandbox.simulators.rollout_replica_counts import resolve_int_or_percent
 
 DISRUPTION_ALLOWED: Final = ("True", "SufficientPods", "more Pods are healthy than the budget requires")
 DISRUPTION_NOT_ALLOWED: Final = ("False", "InsufficientPods", "no Pod can be evicted without violating the budget")

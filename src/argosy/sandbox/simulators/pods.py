@@ -46,7 +46,7 @@ from argosy.sandbox.simulators.simulation_annotations import (
     read_simulation_annotations,
     read_simulation_settings,
 )
-from argosy.sandbox.simulators.timestamps import ExactTimestamps, parse_timestamp, seconds_until_deadline
+from argosy.sandbox.simulators.timestamps_and_durations import ExactTimestamps, parse_timestamp, seconds_until_deadline
 
 OWNER_KINDS = (REPLICA_SET, DEPLOYMENT, STATEFUL_SET, DAEMON_SET, JOB, CRON_JOB)
 FINISHED_PHASES = ("Succeeded", "Failed")

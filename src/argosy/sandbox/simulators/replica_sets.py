@@ -37,7 +37,7 @@ from argosy.sandbox.simulators.pod_counts import (
     read_pod_phase,
 )
 from argosy.sandbox.simulators.reconcile_throttle import ReconcileThrottle
-from argosy.sandbox.simulators.timestamps import parse_timestamp, seconds_until_deadline
+from argosy.sandbox.simulators.timestamps_and_durations import parse_timestamp, seconds_until_deadline
 
 MAX_PODS_PER_BATCH: Final = 100
 STATUS_DELAY_SECONDS: Final = 2.0

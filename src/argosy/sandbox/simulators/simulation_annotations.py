@@ -14,7 +14,7 @@ from typing import Final
 from argosy.annotations import FAIL, FAIL_TIMES, READY_AFTER, RUN, RUN_FOR, STOP_AFTER
 from argosy.errors import UserError
 from argosy.kube.objects import Manifest
-from argosy.sandbox.simulators.timestamps import parse_duration
+from argosy.sandbox.simulators.timestamps_and_durations import parse_duration
 
 SIMULATION_ANNOTATIONS: Final = (FAIL, FAIL_TIMES, READY_AFTER, RUN, RUN_FOR, STOP_AFTER)
 RUN_AS_PROCESS: Final = "process"

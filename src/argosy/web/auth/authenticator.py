@@ -20,7 +20,7 @@ from argosy.gitops.policy.rbac import RbacEnforcer, RbacPermissions, RbacRequest
 from argosy.kube.client import Cluster
 from argosy.kube.controller.clock import SYSTEM_CLOCK, Clock, sleep
 from argosy.web.auth import signed_tokens
-from argosy.web.auth.account_changes import AccountStore, generate_token_id
+from argosy.web.auth.account_password_token_store import AccountStore, generate_token_id
 from argosy.web.auth.accounts import API_KEY, CAPABILITIES, LOGIN, Account, TokenRecord
 from argosy.web.auth.cached_accounts_and_policy import AccountState, ObservableCluster
 from argosy.web.auth.caller import BadCredential, BadLogin, Caller, CredentialKind, RequestCredentials

@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol
 from argosy.errors import TransientError, UserError
 from argosy.kube.controller.clock import Clock
 from argosy.kube.objects.base64url import decode_base64url, encode_base64url
-from argosy.web.auth.account_changes import generate_token_id
+from argosy.web.auth.account_password_token_store import generate_token_id
 from argosy.web.auth.cached_accounts_and_policy import AccountState
 from argosy.web.auth.caller import BadLogin
 from argosy.web.auth.oidc_client import LoginSecrets, OidcClient, OidcLoginError, OidcUser

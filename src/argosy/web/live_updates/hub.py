@@ -27,8 +27,8 @@ from argosy.web.live_updates.live_page_definitions import LivePage
 from argosy.web.live_updates.viewer_group import PageViewer, ViewerGroup, encode_event
 from argosy.web.preference_cookies import read_preferences
 from argosy.web.request import NotFoundOrForbidden, ObjectNotFound, QueryParameters, RequestContext, RequestMemory
-from argosy.web.request_secret_mask import conceal_secrets
 from argosy.web.route import RouteTree
+from argosy.web.secret_mask_by_request_scope import conceal_secrets
 
 if TYPE_CHECKING:
     from argosy.gitops.cluster_view.cluster_view import ClusterView

@@ -26,7 +26,7 @@ from argosy.kube.resource_key import ResourceKey
 from argosy.observability.redaction.four_byte_word_filter import list_words
 from argosy.observability.redaction.secret_mask import LogMaskFilter, SecretMask
 from argosy.web import authorization, request_limits
-from argosy.web.auth import cookies
+from argosy.web.auth import login_set_cookie_headers
 from argosy.web.auth.caller import NOBODY, BadCredential, Caller, RequestCredentials
 from argosy.web.event_cache import EventCache
 from argosy.web.middleware import (
@@ -43,18 +43,18 @@ from argosy.web.middleware import (
 from argosy.web.middleware.page_context import build_frame_values
 from argosy.web.middleware.response_serialization import HTML, JSON, serialize_response
 from argosy.web.page_templates import render_page
-from argosy.web.request import NotFoundOrForbidden, QueryParameters, RequestContext
-from argosy.web.request_secret_mask import conceal_secrets, find_request_mask
-from argosy.web.request_secret_placeholders import NO_ECHO, InputEcho
-from argosy.web.responses import BytesResponse, Headers, PageResponse, RedirectResponse, StreamResponse, WebResponse
-from argosy.web.route import READ_METHODS, Public, Route, RouteMatch, RouteTree, is_api_path
-from argosy.web.site_services import Site
-from argosy.web.unredacted_request_input_echo import (
+from argosy.web.redacted_response_input_restoration import (
     FormFieldTokens,
     conceal_form_fields,
     conceal_request,
     restore_sent_fields,
 )
+from argosy.web.request import NotFoundOrForbidden, QueryParameters, RequestContext
+from argosy.web.response_placeholder_restoration import NO_ECHO, InputEcho
+from argosy.web.responses import BytesResponse, Headers, PageResponse, RedirectResponse, StreamResponse, WebResponse
+from argosy.web.route import READ_METHODS, Public, Route, RouteMatch, RouteTree, is_api_path
+from argosy.web.secret_mask_by_request_scope import conceal_secrets, find_request_mask
+from argosy.web.site_services import Site
 
 log = logging.getLogger(__name__)
 THREAD_THRESHOLD_BYTES: Final = 256 << 10  # bytes; larger responses are redacted and compressed in a thread
@@ -140,7 +140,7 @@ class _RequestHandler:
         if caller.credential_kind != "cookie" or any(name == b"set-cookie" for name, _ in response.raw_headers):
             return
         if token := self.site.authenticator.renew_token(caller):
-            name, value = cookies.build_session_cookie(
+            name, value = login_set_cookie_headers.build_session_cookie(
                 self.site.authenticator.cookie, token, is_tls=self.site.options.is_tls
             )
             response.raw_headers.append((name.encode(), value.encode()))

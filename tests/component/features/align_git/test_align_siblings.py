@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.features.align_git.proposals import AlignOptions
+from argosy.features.align_git.proposal_search_by_trial import AlignOptions
 from argosy.features.align_git.service import align_applications
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application_client.app_state_reader import open_reader

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from argosy.cli.exit_codes import EXIT_NEGATIVE, EXIT_OK
-from argosy.features.check.fixes import apply_fixes
+from argosy.features.check.file_fix_writer import apply_fixes
 from argosy.features.check.service import OVERRIDDEN_MESSAGE, CheckResult, check_paths, fix_and_check_paths
 from argosy.gitops.analysis.rules import CATALOGUE
 from argosy.main import main

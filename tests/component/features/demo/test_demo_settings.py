@@ -9,10 +9,10 @@ import pytest
 
 from argosy.features.demo.content import create_demo_repository
 from argosy.features.demo.initial_demo_state import InitialStateSetup
-from argosy.features.demo.stages_example_content import REPOSITORY_URL
-from argosy.features.demo.stages_example_initial_state import StagesInitialState
+from argosy.features.demo.stages_example_cluster_setup import StagesInitialState
+from argosy.features.demo.stages_example_repository import REPOSITORY_URL
 from argosy.features.init.template_files import DEFAULT_REPO_URL
-from argosy.gitops.application.repository_url import parse_url
+from argosy.gitops.application.repository_url_parser import parse_url
 from argosy.gitops.source.repository_access_settings import read_source_settings
 from argosy.gitops.workspace.hosted_bare_repository import BareRepository
 from argosy.kube.resource_key import ResourceKey

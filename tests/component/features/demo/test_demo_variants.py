@@ -11,7 +11,7 @@ from argosy.cli.sandbox_data_folder_and_lock import DataFolder, RunningInstance
 from argosy.errors import UserError
 from argosy.features.demo.examples import LLMOPS, STAGES, choose_example
 from argosy.features.demo.in_process_demo_stack import DemoOptions, gitops_product_name, run_demo
-from argosy.features.demo.stages_example_content import (
+from argosy.features.demo.stages_example_repository import (
     FEATURE_BRANCH,
     LEGACY_BRANCH,
     add_later_commits,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.features.promote.edited_repository_check import check_edited_repository
+from argosy.features.promote.argosy_check_of_edited_repository import check_edited_repository
 from argosy.features.promote.environments_at_commit import RepositorySnapshot
 from argosy.gitops.workspace.git_repository import GitRepository
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from argosy.errors import SourceRefused
-from argosy.gitops.application.repository_url import parse_url
+from argosy.gitops.application.repository_url_parser import parse_url
 from argosy.gitops.source.credentials import HostTrust, find_credential, read_credentials
 from argosy.gitops.source.git.git_command_credentials import prepare_access
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.cluster_view.named_cause_message_detail import explain_health_message
+from argosy.gitops.cluster_view.health_message_of_causing_object import explain_health_message
 from argosy.kube.controller.cache import InformerCache
 from argosy.kube.resource_key import ResourceKey
 

@@ -11,7 +11,7 @@ from argosy.features.backup.export_format import manifest_to_export, render_stre
 from argosy.features.backup.import_plan import ImportChange, ImportOptions, ImportVerb, plan_changes
 from argosy.features.backup.import_service import read_import_file
 from argosy.features.backup.installation_objects import BackupScope
-from argosy.gitops.policy.delivery_engine_choice import ArgoCDController, DeliveryEngines
+from argosy.gitops.policy.application_delivery_engine_detection import ArgoCDController, DeliveryEngines
 from argosy.gitops.status.sync_hold_annotation import SyncHold
 from argosy.kube.objects import dump_yaml
 

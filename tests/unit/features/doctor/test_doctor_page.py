@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from argosy.errors import UserError
+from argosy.features.doctor.examination_of_visible_applications import limit_to_visible
 from argosy.features.doctor.page import drop_commands, list_commands
 from argosy.features.doctor.service import DoctorOptions
-from argosy.features.doctor.visible_report import limit_to_visible
 from argosy.kube.objects import Manifest
 from argosy.web.auth.caller import Caller
 from argosy.web.request import RequestContext

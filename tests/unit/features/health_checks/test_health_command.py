@@ -103,7 +103,7 @@ def test_show_describes_a_built_in_rule(capsys: pytest.CaptureFixture[str], word
 
 
 def test_every_built_in_rule_has_a_description() -> None:
-    from argosy.features.health_checks.catalog import BUILTIN_RULE_TEXTS
+    from argosy.features.health_checks.effective_health_rule_catalog import BUILTIN_RULE_TEXTS
     from argosy.gitops.health.builtin import BUILTIN_CHECKS
     from argosy.gitops.health.setting_kind_names import render_kind
 

@@ -20,12 +20,12 @@ from argosy.features.install.plan_execution import execute_plan
 from argosy.gitops.application_client import control_namespace
 from argosy.gitops.engine.engine import EngineOptions
 from argosy.isolation import ProcessPool, WorkerPool
-from argosy.isolation.limits_and_confinement_report import ProgramLimits
+from argosy.isolation.limit_and_confinement_types import ProgramLimits
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, key_of, read_yaml_documents
 from argosy.kube.resource_key import ResourceKey
 from argosy.main import build_parser
-from argosy.web.auth import account_changes, cached_accounts_and_policy, login_rate_limit
+from argosy.web.auth import account_password_token_store, cached_accounts_and_policy, login_rate_limit
 from support.deadlines import wait_until_async
 from support.definitions import are_established
 from support.paths import ROOT
@@ -168,8 +168,8 @@ def test_read_only_install_can_write_only_login_objects() -> None:
             assert rule["verbs"] == ["patch"] and rule["resourceNames"], rule
     names = {name for rule in rules for name in rule.get("resourceNames") or ()}
     assert names == {
-        account_changes.ACCOUNTS_SECRET,
-        account_changes.INITIAL_ADMIN_SECRET,
+        account_password_token_store.ACCOUNTS_SECRET,
+        account_password_token_store.INITIAL_ADMIN_SECRET,
         login_rate_limit.CONFIG_MAP_NAME,
         cached_accounts_and_policy.SESSIONS_CONFIG_MAP,
     }

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from argosy.features.notebooks import job_views
-from argosy.features.notebooks.executed_notebook_lookup import load_executed_notebook
+from argosy.features.notebooks.local_executed_notebook_lookup import load_executed_notebook
 from argosy.features.notebooks.sanitized_cells import find_html, list_display_cells, normalize_png_base64
 from support.model_manifests import job
 

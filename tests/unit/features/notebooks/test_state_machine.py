@@ -20,7 +20,7 @@ from argosy.errors import (
     UnknownRef,
     UserError,
 )
-from argosy.features.notebooks import deadlines, events, job_status_builder, state_machine
+from argosy.features.notebooks import deadlines, events, notebook_validation_job_status, state_machine
 from argosy.features.notebooks.notebook_validation_job_parser import NotebookJob, read_job
 from argosy.features.notebooks.run_backend import NotebookRunState, RunKey, RunOutcome
 from argosy.features.notebooks.run_outcome_from_error import build_refused_outcome
@@ -524,7 +524,7 @@ def test_status_of_a_thousand_cells_with_long_outputs_stays_below_500_kb() -> No
 
 def test_remarks_of_a_run_become_info_feedback() -> None:
     odd = "parameter rat: the notebook does not declare it"
-    feedback = job_status_builder.build_validation_fields(RunOutcome(True, "", results={"remarks": [odd]}))[
+    feedback = notebook_validation_job_status.build_validation_fields(RunOutcome(True, "", results={"remarks": [odd]}))[
         "educationalFeedback"
     ]
     assert feedback == [{"cell": -1, "severity": "info", "category": "remark", "message": odd}]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.features.promote.clone_state import SHALLOW_CLONE_MESSAGE, check_clone, list_clone_notes
+from argosy.features.promote.shallow_or_behind_clone_gate import SHALLOW_CLONE_MESSAGE, check_clone, list_clone_notes
 from argosy.gitops.workspace.git_repository import UpstreamState
 
 

@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 
-from argosy.features.promote.cluster_facts import EnvironmentClusterState, _fetch_cluster_state, parse_timestamp
+from argosy.features.promote.environment_cluster_state import (
+    EnvironmentClusterState,
+    _fetch_cluster_state,
+    parse_timestamp,
+)
 from argosy.features.promote.promotion_pipeline import PromotionPipeline
 from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.gitops.delivery_file.delivery_value_types import DeliveryEnvironment, PromotionGate

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.features.promote.edited_repository_check import RESULT_LIFETIME_SECONDS, _is_fresh
+from argosy.features.promote.argosy_check_of_edited_repository import RESULT_LIFETIME_SECONDS, _is_fresh
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from argosy.features.promote.classified_manifest_fields import Release
-from argosy.features.promote.environment_next_step import DeployedRelease, find_next_step
+from argosy.features.promote.environment_sync_next_step import DeployedRelease, find_next_step
 from argosy.features.promote.gates import EnvironmentState
 from argosy.gitops.delivery_file.delivery_value_types import DeliveryEnvironment, SyncMode
 

@@ -15,7 +15,7 @@ from argosy.features.repositories.certificates import CertificateFilter, Reposit
 from argosy.features.repositories.connection_test import ConnectionState
 from argosy.features.repositories.openpgp import read_keys
 from argosy.features.repositories.service import CREDENTIALS, REPOSITORIES
-from argosy.gitops.application.repository_url import is_same_repository
+from argosy.gitops.application.repository_url_parser import is_same_repository
 from argosy.gitops.application_client.argocd_secrets_and_config_maps import (
     DeclaredSecret,
     build_secret_name,

@@ -28,8 +28,8 @@ from argosy.features.clusters.cluster_service_account import (
 from argosy.features.clusters.remove import _clean_up
 from argosy.features.clusters.service_account_token_lifecycle import ServiceAccountClaims, revoke_old_token
 from argosy.gitops.application_client.application_service import ApplicationService
+from argosy.gitops.application_client.appproject_operations import build_project, create_project, delete_project
 from argosy.gitops.application_client.argocd_secrets_and_config_maps import DeclaredSecret
-from argosy.gitops.application_client.projects import build_project, create_project, delete_project
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from argosy.gitops.analysis.change_impact_summary import ChangeImpact, ChangeVerdict, assess_impact
 from argosy.gitops.analysis.cluster_effect_types import EffectKind
 from argosy.gitops.analysis.environment_names import detect_environment
 from argosy.gitops.analysis.object_changes import ApplicationChange, compare_objects
 from argosy.gitops.analysis.repository_view import ManifestWithLocations, RenderFailure, RenderFailureKind
 from argosy.gitops.analysis.rule_violation import FileLocation
-from argosy.gitops.analysis.workload_impact import ChangeImpact, ChangeVerdict, assess_impact
 from argosy.gitops.application import read_application
 from argosy.kube.objects import Manifest, key_of
 

@@ -8,14 +8,14 @@ import orjson
 import pytest
 
 from argosy.gitops.analysis.difference_cause_detection import find_causes
-from argosy.gitops.analysis.difference_cause_evidence import (
+from argosy.gitops.analysis.difference_cause_kinds import Cause, CauseKind, is_interactive_client
+from argosy.gitops.analysis.object_versions_as_cause_evidence import (
     ABSENT,
     Evidence,
     find_rejection_message,
     get_matching_value,
     read_rejected_fields,
 )
-from argosy.gitops.analysis.difference_cause_kinds import Cause, CauseKind, is_interactive_client
 from argosy.gitops.application.step_results import FieldDifference, FieldOrigin, Pair
 from argosy.kube.resource_key import ResourceKey
 from support.paths import ROOT

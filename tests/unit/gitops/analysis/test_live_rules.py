@@ -22,7 +22,7 @@ from argosy.gitops.analysis.rules import CATALOGUE, diagnose_installation
 from argosy.gitops.analysis.rules.live.health_checks import NOTEBOOK_KEY
 from argosy.gitops.application import read_application
 from argosy.gitops.application.project_spec import Project, read_project
-from argosy.gitops.policy.delivery_engine_choice import ArgoCDController, DeliveryEngines
+from argosy.gitops.policy.application_delivery_engine_detection import ArgoCDController, DeliveryEngines
 from argosy.gitops.status.projects_over_worker_budget_configmap import BudgetUse
 from argosy.kube.objects import Manifest
 from argosy.kube.well_known_kinds import INFERENCE_SERVICE, NOTEBOOK_JOB, STORAGE_CLASS

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from argosy.annotations import SIMULATED
-from argosy.gitops.applicationset.missing_controller_condition import WORKLOAD_KINDS, ApplicationSetReporter
+from argosy.gitops.applicationset.missing_controller_condition_writer import WORKLOAD_KINDS, ApplicationSetReporter
 from argosy.gitops.policy.applicationset_controller_detection import NO_CONTROLLER_REASON
 from argosy.kube.client import Cluster
 from argosy.kube.controller import InformerCache

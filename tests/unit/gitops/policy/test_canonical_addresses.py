@@ -12,7 +12,7 @@ from argosy.errors import AddressRefused
 from argosy.gitops.application import Application, read_application, read_destination
 from argosy.gitops.application.canonical_cluster_address import parse_cluster_address
 from argosy.gitops.application.project_spec import Project, read_project
-from argosy.gitops.application.repository_url import parse_url
+from argosy.gitops.application.repository_url_parser import parse_url
 from argosy.gitops.policy.destination_cluster_lookup import DestinationClusters, KnownCluster
 from argosy.gitops.policy.impersonation import find_service_account
 from argosy.gitops.policy.projects import list_violations, permits_destination, permits_source

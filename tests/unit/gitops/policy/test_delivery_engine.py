@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.policy.delivery_engine_choice import (
+from argosy.gitops.policy.application_delivery_engine_detection import (
     ArgoCDController,
     Deliverer,
     DeliveryEngines,

@@ -14,7 +14,7 @@ import pytest
 from argosy.errors import ClusterError
 from argosy.fair_share import Budget, FairShareScheduler
 from argosy.gitops.application.project_spec import BUDGETS_CONFIG_MAP
-from argosy.gitops.reconciler.over_budget_project_reporter import (
+from argosy.gitops.reconciler.worker_time_budget_reporter import (
     REPORTS_UNTIL_REMOVAL,
     REPORTS_UNTIL_RENEWAL,
     BudgetReporter,

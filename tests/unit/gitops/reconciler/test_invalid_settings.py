@@ -10,8 +10,8 @@ import pytest
 
 from argosy.features.doctor.installation_state import list_setting_violations
 from argosy.gitops.analysis.rule_violation import Severity
+from argosy.gitops.reconciler.reconciler_settings_dataclass import ReconcilerSettings
 from argosy.gitops.reconciler.setting_error_messages import BOOLEAN_KEYS, SettingFaultLog
-from argosy.gitops.reconciler.settings_in_force import ReconcilerSettings
 from argosy.gitops.reconciler.settings_watch import SettingsWatcher
 from argosy.gitops.source.repository_access_settings import SourceSettings
 from argosy.gitops.source.repository_mirrors import Repositories

@@ -15,14 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.gitops.redaction.application_secret_scope import build_scope
-from argosy.gitops.redaction.public_words import PublicWords
+from argosy.gitops.redaction.never_masked_object_names import PublicWords
 from argosy.observability.redaction.guessable_values import GuessableForms, is_guessable
 from argosy.observability.redaction.secret_encodings import iter_forms
 from argosy.observability.redaction.secret_mask import SecretMask
 from argosy.observability.redaction.secret_origin_and_scope import SecretOrigin, SecretScope
 from argosy.web.auth.caller import NOBODY
+from argosy.web.redacted_response_input_restoration import conceal_request
 from argosy.web.request import QueryParameters
-from argosy.web.unredacted_request_input_echo import conceal_request
 from support.examples import examples
 from support.page_site import a_request, a_site
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from argosy.errors import SourceRefused
-from argosy.gitops.application.repository_url import parse_url
+from argosy.gitops.application.repository_url_parser import parse_url
 
 UNDERSTOOD = [
     ("https://github.com/org/repo.git", "https://github.com/org/repo.git"),

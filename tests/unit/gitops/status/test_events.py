@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from argosy.gitops.application import OperationPhase, OperationRequest, OperationState, SyncRequest, read_application
-from argosy.gitops.status import events
-from argosy.gitops.status.events import EventReason, build_event
+from argosy.gitops.status import application_event_manifests
+from argosy.gitops.status.application_event_manifests import EventReason, build_event
 from argosy.gitops.status.sync_hold_annotation import SyncHold, hold_to_annotation, read_hold
 from argosy.kube.resource_key import ResourceKey
 
@@ -81,69 +81,78 @@ AUTOMATED = replace(STATE.request, is_automated=True, username="")
 @pytest.mark.parametrize(
     ("event", "reason", "kind", "message"),
     [
-        (events.operation_started_event(APP, STATE), "OperationStarted", "Normal", "ann initiated sync to abc"),
         (
-            events.operation_started_event(APP, replace(STATE, revision="")),
+            application_event_manifests.operation_started_event(APP, STATE),
+            "OperationStarted",
+            "Normal",
+            "ann initiated sync to abc",
+        ),
+        (
+            application_event_manifests.operation_started_event(APP, replace(STATE, revision="")),
             "OperationStarted",
             "Normal",
             "ann initiated sync to main",
         ),
         (
-            events.operation_started_event(APP, replace(STATE, request=SELECTED)),
+            application_event_manifests.operation_started_event(APP, replace(STATE, request=SELECTED)),
             "OperationStarted",
             "Normal",
             "ann initiated partial sync to abc",
         ),
         (
-            events.operation_started_event(APP, replace(STATE, request=AUTOMATED)),
+            application_event_manifests.operation_started_event(APP, replace(STATE, request=AUTOMATED)),
             "OperationStarted",
             "Normal",
             "Initiated automated sync to 'abc'",
         ),
         (
-            events.operation_completed_event(APP, replace(STATE, phase=OperationPhase.SUCCEEDED)),
+            application_event_manifests.operation_completed_event(APP, replace(STATE, phase=OperationPhase.SUCCEEDED)),
             "OperationCompleted",
             "Normal",
             "Sync operation to abc succeeded",
         ),
         (
-            events.operation_completed_event(APP, replace(STATE, phase=OperationPhase.FAILED, request=SELECTED)),
+            application_event_manifests.operation_completed_event(
+                APP, replace(STATE, phase=OperationPhase.FAILED, request=SELECTED)
+            ),
             "OperationCompleted",
             "Warning",
             "Partial sync operation to abc failed: one or more objects failed",
         ),
         (
-            events.operation_completed_event(APP, replace(STATE, phase=OperationPhase.ERROR, has_result=False)),
+            application_event_manifests.operation_completed_event(
+                APP, replace(STATE, phase=OperationPhase.ERROR, has_result=False)
+            ),
             "OperationCompleted",
             "Warning",
             "Sync operation failed: one or more objects failed",
         ),
         (
-            events.refresh_requested_event(APP, timestamp=AT, username="ann", is_hard=True),
+            application_event_manifests.refresh_requested_event(APP, timestamp=AT, username="ann", is_hard=True),
             "StatusRefreshed",
             "Normal",
             "ann asked for a hard refresh",
         ),
         (
-            events.sync_held_event(APP, SyncHold("bad model", "ann", AT, "abc")),
+            application_event_manifests.sync_held_event(APP, SyncHold("bad model", "ann", AT, "abc")),
             "ResourceUpdated",
             "Normal",
             "ann held automated sync at abc: bad model",
         ),
         (
-            events.sync_released_event(APP, timestamp=AT),
+            application_event_manifests.sync_released_event(APP, timestamp=AT),
             "ResourceUpdated",
             "Normal",
             "Unknown user released automated sync",
         ),
         (
-            events.rollback_event(APP, timestamp=AT, history_id=3, revision="abc", username="ann"),
+            application_event_manifests.rollback_event(APP, timestamp=AT, history_id=3, revision="abc", username="ann"),
             "OperationStarted",
             "Normal",
             "ann initiated rollback to 3 (abc)",
         ),
         (
-            events.deletion_requested_event(APP, timestamp=AT, username="ann"),
+            application_event_manifests.deletion_requested_event(APP, timestamp=AT, username="ann"),
             "ResourceDeleted",
             "Normal",
             "ann deleted application",
@@ -161,10 +170,10 @@ def test_events_match_those_of_argocd(event: dict[str, str], reason: str, kind: 
 def test_events_other_than_syncs_contain_the_revision(sync: dict[str, Any], words: str) -> None:
     compared = replace(APP, status={"sync": sync}, deletion_timestamp=AT)
     written_events = [
-        events.refresh_requested_event(compared, timestamp=AT, username="ann"),
-        events.sync_released_event(compared, timestamp=AT, username="ann"),
-        events.deletion_requested_event(compared, timestamp=AT, username="ann"),
-        events.deletion_completed_event(compared),
+        application_event_manifests.refresh_requested_event(compared, timestamp=AT, username="ann"),
+        application_event_manifests.sync_released_event(compared, timestamp=AT, username="ann"),
+        application_event_manifests.deletion_requested_event(compared, timestamp=AT, username="ann"),
+        application_event_manifests.deletion_completed_event(compared),
     ]
     assert [event["message"].endswith(words) for event in written_events] == [True] * 4
     assert [event["message"].removesuffix(words) for event in written_events] == [

@@ -6,7 +6,7 @@ import copy
 
 import pytest
 
-from argosy.gitops.sync.client_side_patch import add_last_applied, build_apply_patch
+from argosy.gitops.sync.client_side_apply_patch_builder import add_last_applied, build_apply_patch
 from argosy.kube.objects import Manifest, read_manifests
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.paths import TESTS

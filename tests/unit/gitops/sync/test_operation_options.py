@@ -22,7 +22,7 @@ from argosy.gitops.application import (
 )
 from argosy.gitops.application.step_results import PlannedTask
 from argosy.gitops.sync import retry
-from argosy.gitops.sync.client_side_patch import (
+from argosy.gitops.sync.client_side_apply_patch_builder import (
     add_last_applied,
     build_apply_patch,
     check_strict_decoding,

@@ -11,7 +11,7 @@ from argosy.errors import UserError
 from argosy.features.check.service import check_paths
 from argosy.gitops.workspace.kustomize_root_folder import find_root_with_bases, locate_with_bases
 from argosy.gitops.workspace.render import RenderOutcome, render_parts
-from argosy.gitops.workspace.render_request_parts import WorkspaceRenderRequest
+from argosy.gitops.workspace.render_target_resolver import WorkspaceRenderRequest
 from argosy.main import main
 from argosy.testing.user_repository_renders import Repo
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.redaction.public_words import PublicWords
+from argosy.gitops.redaction.never_masked_object_names import PublicWords
 from argosy.observability.redaction.constant_time_replacement import Substitutions, TextReplacement
 from argosy.observability.redaction.four_byte_word_filter import list_words
 from argosy.observability.redaction.secret_mask import SecretMask
 from argosy.web.auth.caller import NOBODY
+from argosy.web.redacted_response_input_restoration import conceal_request
 from argosy.web.request import QueryParameters
-from argosy.web.unredacted_request_input_echo import conceal_request
 from support.page_site import a_request, a_site
 
 SECRET = "pin-314159-abcdef"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from argosy.annotations import LAST_APPLIED
 from argosy.gitops.redaction.cluster_secret_mask_builder import build_mask
-from argosy.gitops.redaction.public_words import PublicWords
+from argosy.gitops.redaction.never_masked_object_names import PublicWords
 from argosy.gitops.redaction.secret_object_redaction import redact_secrets, serialize_masked
 from argosy.observability.redaction.secret_mask import LogMaskFilter, SecretMask
 from support.counted_calls import calls_of

@@ -12,16 +12,16 @@ from argosy.errors import UserError
 from argosy.kube.objects import Manifest
 from argosy.sandbox.simulators.conditional_writes import equals_ignoring_empty
 from argosy.sandbox.simulators.containers import ContainersState, PodSimulation, simulate_containers
-from argosy.sandbox.simulators.pod_status import build_pod_status
-from argosy.sandbox.simulators.rollout_replica_counts import (
+from argosy.sandbox.simulators.deployment_rolling_update_counts import (
     RolloutBounds,
     compute_next_size,
     compute_proportional_sizes,
     compute_scale_downs,
     read_rollout_bounds,
 )
+from argosy.sandbox.simulators.pod_status import build_pod_status
 from argosy.sandbox.simulators.simulation_annotations import InjectedFault, SimulationSettings, read_simulation_settings
-from argosy.sandbox.simulators.timestamps import ExactTimestamps, parse_duration
+from argosy.sandbox.simulators.timestamps_and_durations import ExactTimestamps, parse_duration
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
 

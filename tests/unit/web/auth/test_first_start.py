@@ -10,7 +10,7 @@ import pytest
 
 from argosy.errors import UserError
 from argosy.kube.resource_key import ResourceKey
-from argosy.web.auth.account_changes import INITIAL_ADMIN_SECRET
+from argosy.web.auth.account_password_token_store import INITIAL_ADMIN_SECRET
 from support.engine import embedded, furnish
 from support.identities import NAMESPACE, Room
 

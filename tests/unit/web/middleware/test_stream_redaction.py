@@ -10,9 +10,9 @@ import pytest
 from argosy.web.auth.caller import NOBODY
 from argosy.web.middleware.asgi_request_pipeline import WebApplication
 from argosy.web.request import QueryParameters, RequestContext
-from argosy.web.request_secret_mask import build_text_mask, find_request_mask
 from argosy.web.responses import StreamResponse
 from argosy.web.route import RequiresPermission, ResolvedObject, Route
+from argosy.web.secret_mask_by_request_scope import build_text_mask, find_request_mask
 from support import scope_manifests
 from support.page_site import KnownPeople, StillLookout, a_request, a_site, anything
 from support.scope_manifests import project

@@ -5,7 +5,8 @@ In: a request. Out: a page, its live parts. Never: Events of other objects.
 
 from __future__ import annotations
 
-from argosy.features.applications.page_parts.appproject_permitted_objects import (
+from argosy.features.applications.page_parts.deployment_history_and_timeline import TimelineEvent, list_timeline_events
+from argosy.features.applications.page_parts.project_filtered_application_objects import (
     list_permitted_nodes,
     list_permitted_rows,
 )
@@ -14,7 +15,6 @@ from argosy.features.applications.page_parts.shared_page_values import (
     get_application,
     render_head_parts,
 )
-from argosy.features.applications.page_parts.timeline import TimelineEvent, list_timeline_events
 from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.kube.objects import Manifest
 from argosy.web import page_templates

@@ -16,7 +16,7 @@ from argosy.gitops.application import Application
 from argosy.gitops.application_client.application_actions import request_refresh
 from argosy.gitops.application_client.sync_checks import check_sync_window
 from argosy.gitops.application_client.sync_operation_builder import SyncFlags, build_operation_from_flags
-from argosy.gitops.cluster_view.named_cause_message_detail import explain_health_message
+from argosy.gitops.cluster_view.health_message_of_causing_object import explain_health_message
 from argosy.web.caller_application_service import build_reader, build_service
 from argosy.web.request import QueryParameters, RequestContext
 from argosy.web.requested_application_lookup import (

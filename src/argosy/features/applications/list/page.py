@@ -34,7 +34,7 @@ from argosy.gitops.application_client.filtered_app_list import (
 )
 from argosy.gitops.application_client.list_query import HEALTH_WORDS, SYNC_WORDS
 from argosy.gitops.cluster_view.cluster_view import ClusterView
-from argosy.gitops.cluster_view.named_cause_message_detail import explain_health_message
+from argosy.gitops.cluster_view.health_message_of_causing_object import explain_health_message
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import APPLICATION
 from argosy.web import page_templates

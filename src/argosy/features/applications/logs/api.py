@@ -36,10 +36,10 @@ from argosy.web.api.stream_frames import (
 )
 from argosy.web.caller_application_service import build_reader
 from argosy.web.request import RequestContext
-from argosy.web.request_secret_mask import build_text_mask
 from argosy.web.requested_application_lookup import resolve_application_for_logs
 from argosy.web.responses import StreamResponse
 from argosy.web.route import QueryParameter, RequiresPermission, Route
+from argosy.web.secret_mask_by_request_scope import build_text_mask
 
 MAX_LOGS: Final = 40  # logs read at once; argo: its limit is 20
 MAX_BUFFERED_LINES: Final = 200  # for a slow reader

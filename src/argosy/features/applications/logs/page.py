@@ -22,7 +22,7 @@ from argosy.features.applications.logs.log_line_merge import (
     find_start_time,
     merge_by_time,
 )
-from argosy.features.applications.page_parts.appproject_permitted_objects import list_permitted_nodes
+from argosy.features.applications.page_parts.project_filtered_application_objects import list_permitted_nodes
 from argosy.features.applications.page_parts.shared_page_values import build_page_values, get_application
 from argosy.features.applications.page_parts.url_paths import application_path
 from argosy.gitops.application_client.app_state_reader import ApplicationReader
@@ -38,10 +38,10 @@ from argosy.kube.resource_key import ResourceKey
 from argosy.web import page_templates
 from argosy.web.caller_application_service import build_reader
 from argosy.web.request import RequestContext
-from argosy.web.request_secret_mask import build_text_mask
 from argosy.web.requested_application_lookup import resolve_application_for_logs
 from argosy.web.responses import PageResponse, StreamResponse, TextResponse, WebResponse
 from argosy.web.route import RequiresPermission, Route
+from argosy.web.secret_mask_by_request_scope import build_text_mask
 
 TAIL_CHOICES: Final = (100, 500, 1000, 5000)
 SINCE_CHOICES: Final = ((60, "1 minute"), (900, "15 minutes"), (3600, "1 hour"), (86400, "1 day"))

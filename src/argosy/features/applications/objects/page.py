@@ -14,13 +14,13 @@ from argosy.features.applications.diff.page_values import ObjectDifference, buil
 from argosy.features.applications.events.page import list_application_events
 from argosy.features.applications.logs.page import LogPageRequest, list_and_select_logs, read_logs
 from argosy.features.applications.objects.field_owners import list_field_owners
-from argosy.features.applications.page_parts.appproject_permitted_objects import list_permitted_nodes
+from argosy.features.applications.page_parts.deployment_history_and_timeline import list_timeline_events
 from argosy.features.applications.page_parts.last_applied_and_managed_fields import (
     drop_managed_fields,
     find_last_applied,
 )
+from argosy.features.applications.page_parts.project_filtered_application_objects import list_permitted_nodes
 from argosy.features.applications.page_parts.shared_page_values import build_page_values, get_application
-from argosy.features.applications.page_parts.timeline import list_timeline_events
 from argosy.features.applications.page_parts.url_paths import read_path_key, resource_path
 from argosy.features.applications.tree.page_values import (
     TreeObject,
@@ -40,10 +40,10 @@ from argosy.kube.resource_key import ResourceKey
 from argosy.web import page_templates
 from argosy.web.caller_application_service import build_reader
 from argosy.web.request import NotFoundOrForbidden, RequestContext
-from argosy.web.request_secret_mask import build_text_mask, find_request_mask
 from argosy.web.requested_application_lookup import resolve_application
 from argosy.web.responses import PageResponse, WebResponse
 from argosy.web.route import RequiresPermission, Route
+from argosy.web.secret_mask_by_request_scope import build_text_mask, find_request_mask
 
 OBJECT_TABS: Final = (
     ("summary", "Summary"),

@@ -16,7 +16,7 @@ from argosy.gitops.application import Application
 from argosy.gitops.application_client import status_summary
 from argosy.gitops.application_client.application_service import utc_now
 from argosy.gitops.application_client.delay_reasons import describe_delay
-from argosy.gitops.cluster_view import named_cause_message_detail
+from argosy.gitops.cluster_view import health_message_of_causing_object
 from argosy.web import page_templates
 from argosy.web.caller_application_service import build_reader
 from argosy.web.preference_cookies import read_preferences
@@ -56,7 +56,9 @@ async def build_head(
     engine_arguments = app.annotations, app.namespace
     delivered_by = "" if engines.is_argosy_only(*engine_arguments) else engines.describe_deliverer(*engine_arguments)
     return replace(
-        head, why=named_cause_message_detail.explain_health_message(reader.cache.get, head.why), delivered=delivered_by
+        head,
+        why=health_message_of_causing_object.explain_health_message(reader.cache.get, head.why),
+        delivered=delivered_by,
     )
 
 

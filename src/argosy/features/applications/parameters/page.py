@@ -18,10 +18,10 @@ from argosy.gitops.diff import mask_secrets
 from argosy.kube.objects import Manifest, dump_yaml, key_of_desired
 from argosy.web.caller_application_service import build_reader
 from argosy.web.request import RequestContext
-from argosy.web.request_secret_mask import find_request_mask
 from argosy.web.requested_application_lookup import resolve_application
 from argosy.web.responses import PageResponse, WebResponse
 from argosy.web.route import RequiresPermission, Route
+from argosy.web.secret_mask_by_request_scope import find_request_mask
 
 MANIFEST_SIDES = ("desired", "live", "last-applied")
 MAX_MANIFEST_LINES = 20_000

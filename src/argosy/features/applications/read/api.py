@@ -11,7 +11,7 @@ from typing import Final
 
 from argosy.errors import TransientError
 from argosy.features.applications.read.status_health_enrichment import add_health
-from argosy.gitops.application.repository_url import is_same_repository
+from argosy.gitops.application.repository_url_parser import is_same_repository
 from argosy.gitops.application_client.application_actions import refresh_and_wait
 from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
 from argosy.kube.controller.object_condition_wait import WaitTimeout

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from argosy.gitops.application import Application, Destination
     from argosy.gitops.application_client import status_summary
     from argosy.gitops.application_client.application_service import ApplicationService
-    from argosy.gitops.policy.delivery_engine_choice import DeliveryEngines
+    from argosy.gitops.policy.application_delivery_engine_detection import DeliveryEngines
     from argosy.kube.resource_key import ResourceKey
 
 LIST_OUTPUT_FORMATS = ("table", "wide", "name", "json", "yaml")
@@ -144,7 +144,7 @@ def _run_until_interrupted(args: argparse.Namespace, work: Callable[[Application
 
 
 def _matches_filters(app: Application, args: argparse.Namespace) -> bool:
-    from argosy.gitops.application.repository_url import is_same_repository
+    from argosy.gitops.application.repository_url_parser import is_same_repository
 
     sources = app.sources
     return (

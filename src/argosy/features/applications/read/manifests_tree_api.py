@@ -25,7 +25,7 @@ from argosy.gitops.application_client.status_summary import list_rows
 from argosy.gitops.application_client.sync_operation_builder import assign_refs
 from argosy.gitops.live.resource_tree import ResourceNode, build_node
 from argosy.gitops.reconciler.app_state_values import AppState
-from argosy.gitops.reconciler.project_permission_and_deletion_check import build_permission_check
+from argosy.gitops.reconciler.object_permission_and_deletion_check import build_permission_check
 from argosy.gitops.source.git.refs import COMMIT_ID, SHORT_COMMIT_ID, TAGS_PREFIX
 from argosy.kube.client import Catalog
 from argosy.kube.objects.timestamps_and_delays import format_timestamp

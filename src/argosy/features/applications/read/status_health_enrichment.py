@@ -13,7 +13,7 @@ from argosy.errors import ClusterError, TransientError
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import Assessment
 from argosy.gitops.application_client.app_state_reader import ApplicationReader, DestinationUnreadable
-from argosy.gitops.reconciler.project_permission_and_deletion_check import build_permission_check
+from argosy.gitops.reconciler.object_permission_and_deletion_check import build_permission_check
 from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings, omit_empty
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey

@@ -20,7 +20,7 @@ from argosy.cli.tables import (
 from argosy.gitops.application import Application, OperationState
 from argosy.gitops.application_client import status_summary
 from argosy.gitops.application_client.status_summary import ManagedObjectRow
-from argosy.gitops.policy.delivery_engine_choice import DeliveryEngines
+from argosy.gitops.policy.application_delivery_engine_detection import DeliveryEngines
 from argosy.gitops.status.history import DeploymentRecord
 from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
 from argosy.gitops.status.sync_hold_annotation import read_hold

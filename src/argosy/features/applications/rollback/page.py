@@ -9,13 +9,13 @@ from argosy.errors import ArgosyError, UserError
 from argosy.features.applications.diff.page import ComparisonResult
 from argosy.features.applications.diff.page_values import build_changes, count_changes
 from argosy.features.applications.page_parts import commit_summary_lookup
+from argosy.features.applications.page_parts.deployment_history_and_timeline import list_deployment_rows
 from argosy.features.applications.page_parts.shared_page_values import (
     build_page_values,
     get_application,
     redirect_to_application,
     render_head_parts,
 )
-from argosy.features.applications.page_parts.timeline import list_deployment_rows
 from argosy.features.applications.page_parts.url_paths import application_path
 from argosy.gitops.application_client.application_actions import (
     choose_rollback_entry,

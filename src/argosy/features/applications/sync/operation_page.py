@@ -9,13 +9,13 @@ import asyncio
 from dataclasses import dataclass
 
 from argosy.errors import ArgosyError
-from argosy.features.applications.page_parts.appproject_permitted_objects import list_permitted_nodes
+from argosy.features.applications.page_parts.deployment_history_and_timeline import TimelineEvent, build_timeline_event
+from argosy.features.applications.page_parts.project_filtered_application_objects import list_permitted_nodes
 from argosy.features.applications.page_parts.shared_page_values import (
     build_page_values,
     get_application,
     render_head_parts,
 )
-from argosy.features.applications.page_parts.timeline import TimelineEvent, build_timeline_event
 from argosy.features.applications.page_parts.url_paths import application_path
 from argosy.features.applications.sync.operation_waves import BlockingTask, build_operation_timeline
 from argosy.gitops.application_client.application_service import utc_now

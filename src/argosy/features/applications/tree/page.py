@@ -9,7 +9,10 @@ from functools import lru_cache
 
 from argosy.errors import ArgosyError
 from argosy.features.applications.list.page import digest_ids
-from argosy.features.applications.page_parts.appproject_permitted_objects import list_permitted_nodes, shows_orphans
+from argosy.features.applications.page_parts.project_filtered_application_objects import (
+    list_permitted_nodes,
+    shows_orphans,
+)
 from argosy.features.applications.page_parts.shared_page_values import (
     build_page_values,
     get_application,

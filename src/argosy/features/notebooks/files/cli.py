@@ -34,7 +34,7 @@ def comparison_to_wire(args: argparse.Namespace) -> dict[str, Any]:
 
 def read_comparison(args: argparse.Namespace) -> ComparisonConfig:
     """Raises UserError if a setting is invalid."""
-    from argosy.features.notebooks.runner.golden import build_normalizer
+    from argosy.features.notebooks.runner.golden_notebook_comparison import build_normalizer
     from argosy.features.notebooks.runner.run_request import ComparisonConfig
 
     try:
@@ -153,7 +153,7 @@ def _render_remark(remark: LintRemark, screen: TerminalOutput, *, is_bad: bool) 
 
 def diff(args: argparse.Namespace) -> int:
     from argosy.features.notebooks.files.notebook_file import load_notebook
-    from argosy.features.notebooks.runner.golden import compare_notebooks
+    from argosy.features.notebooks.runner.golden_notebook_comparison import compare_notebooks
 
     result = compare_notebooks(load_notebook(args.executed), load_notebook(args.golden), read_comparison(args))
     with keep_exit_code(EXIT_NEGATIVE if result.differences else EXIT_OK) as code:

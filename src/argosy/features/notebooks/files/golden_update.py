@@ -12,7 +12,7 @@ from typing import Any
 
 from argosy.errors import UserError
 from argosy.features.notebooks.files.notebook_file import NotebookData
-from argosy.features.notebooks.runner.golden import CellDifference, compare_notebooks
+from argosy.features.notebooks.runner.golden_notebook_comparison import CellDifference, compare_notebooks
 from argosy.features.notebooks.runner.run_request import ComparisonConfig
 
 

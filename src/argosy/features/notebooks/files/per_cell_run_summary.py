@@ -13,7 +13,11 @@ from typing import Any, Final
 
 from argosy.features.notebooks.runner.cell_source_and_tags import Notebook, get_cell_type, get_source
 from argosy.features.notebooks.runner.findings_that_fail_validation import SEVERITIES, THRESHOLDS
-from argosy.features.notebooks.runner.golden import CellDifference, NotebookComparison, compare_notebooks
+from argosy.features.notebooks.runner.golden_notebook_comparison import (
+    CellDifference,
+    NotebookComparison,
+    compare_notebooks,
+)
 from argosy.features.notebooks.runner.run_request import ComparisonConfig
 
 MAX_TITLE_CHARACTERS: Final = 40

@@ -17,7 +17,7 @@ from argosy.errors import LimitError, SourceError, UserError
 from argosy.features.notebooks.local_runs.run_limits_config_map import ARGOSY_CM, load_config_map_data
 from argosy.features.notebooks.notebook_validation_job_parser import NotebookLocation
 from argosy.gitops.application.file_tree_protocol import FileTree
-from argosy.gitops.application.repository_url import parse_url
+from argosy.gitops.application.repository_url_parser import parse_url
 from argosy.gitops.application.step_results import Checkout
 from argosy.gitops.source.credentials import HostTrust, RepositoryCredential
 from argosy.gitops.source.repository_access_settings import SourceSettings, read_source_settings

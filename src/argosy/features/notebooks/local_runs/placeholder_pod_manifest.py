@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from argosy.annotations import NOTEBOOK_RUN, SIMULATED
 from argosy.features.notebooks import deadlines
-from argosy.features.notebooks.job_status_builder import SUCCEEDED, Status
 from argosy.features.notebooks.notebook_validation_job_parser import NotebookJob
+from argosy.features.notebooks.notebook_validation_job_status import SUCCEEDED, Status
 from argosy.features.notebooks.pod_runs import object_metadata
 from argosy.features.notebooks.pod_runs.validation_pod_manifest import RESTRICTED_SECURITY_CONTEXT, VALIDATOR_CONTAINER
 from argosy.features.notebooks.run_backend import build_pod_name

@@ -36,9 +36,9 @@ from argosy.features.notebooks.runner.event_stream import RunProgress
 from argosy.features.notebooks.runner.run_request import STDOUT, RunRequest
 from argosy.features.notebooks.standard_environment_variables import WORKSPACE
 from argosy.isolation.errors import RefusedError
-from argosy.isolation.limits_and_confinement_report import ProgramLimits
+from argosy.isolation.limit_and_confinement_types import ProgramLimits
 from argosy.isolation.long_running_program import NO_WALL_LIMIT_SECONDS, ProgramAccess, ProgramExit, start_program
-from argosy.isolation.program import build_module_command, list_python_paths
+from argosy.isolation.untrusted_program_runner import build_module_command, list_python_paths
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey

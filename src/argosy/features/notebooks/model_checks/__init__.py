@@ -13,7 +13,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from argosy.errors import ArgosyError, ClusterError, UserError
-from argosy.features.notebooks.model_checks import model_kinds_and_readiness, prediction_comparison
+from argosy.features.notebooks.model_checks import model_kinds_and_readiness, prediction_request_and_expected_output
 from argosy.features.notebooks.notebook_validation_job_parser import ModelChecks, NotebookJob
 from argosy.features.notebooks.redaction import redact
 from argosy.http_client.anonymous_request import PlainResponse, send_plain_request
@@ -125,22 +125,28 @@ async def _check_prediction(
     expected_text = str(prediction.get("expectedOutput") or "")
     try:
         custom_path = str(checks.custom.get("predictionEndpoint") or "")
-        path, document = prediction_comparison.build_request(name, str(prediction["testData"]), custom_path)
+        path, document = prediction_request_and_expected_output.build_request(
+            name, str(prediction["testData"]), custom_path
+        )
         response = await _send_request(await _find_model_url(live, cluster), path, document)
         if response.code >= 400:
             raise UserError(f"{path} returns {response.code}: {response.body[:200].decode(errors='replace')}")
-        expected = prediction_comparison.parse_json(expected_text, "expectedOutput") if expected_text else None
+        expected = (
+            prediction_request_and_expected_output.parse_json(expected_text, "expectedOutput")
+            if expected_text
+            else None
+        )
     except ArgosyError as error:
         return {"success": False, "message": redact(str(error))[:300]}
     answer = response.read_json()
     fields = {
-        "actualOutput": redact(prediction_comparison.render_value(answer)),
-        "expectedOutput": prediction_comparison.render_value(expected_text),
+        "actualOutput": redact(prediction_request_and_expected_output.render_value(answer)),
+        "expectedOutput": prediction_request_and_expected_output.render_value(expected_text),
     }
     if not expected_text:
         return {**fields, "success": True, "message": "the model responds"}
     difference, tolerance = (
-        prediction_comparison.compute_distance(expected, answer),
+        prediction_request_and_expected_output.compute_distance(expected, answer),
         float(prediction.get("tolerance") or 0.01),
     )
     is_within_tolerance = difference <= tolerance

@@ -17,8 +17,8 @@ from argosy.errors import ArgosyError, ClusterError, Conflict, TransientError
 from argosy.features.notebooks import deadlines, events
 from argosy.features.notebooks.controller_prometheus_metrics import NotebookMetrics
 from argosy.features.notebooks.go_durations import format_duration as duration
-from argosy.features.notebooks.job_status_builder import SUCCEEDED
 from argosy.features.notebooks.notebook_validation_job_parser import NotebookJob
+from argosy.features.notebooks.notebook_validation_job_status import SUCCEEDED
 from argosy.features.notebooks.on_success_triggers import execution, model_trial_pod, records
 from argosy.features.notebooks.on_success_triggers.execution_context import MANAGER
 from argosy.features.notebooks.on_success_triggers.records import (

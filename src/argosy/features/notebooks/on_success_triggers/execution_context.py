@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from argosy.annotations import TRIGGERED_BY
 from argosy.features.notebooks.notebook_validation_job_parser import NotebookJob
-from argosy.features.notebooks.on_success_triggers import service_account_permission
+from argosy.features.notebooks.on_success_triggers import service_account_permission_check
 from argosy.features.notebooks.on_success_triggers.records import TriggerRecord
-from argosy.features.notebooks.on_success_triggers.service_account_permission import ResourceAccess
+from argosy.features.notebooks.on_success_triggers.service_account_permission_check import ResourceAccess
 from argosy.features.notebooks.on_success_triggers.trigger_annotation_parser import TriggerEntry
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, get_annotation, key_of
@@ -51,7 +51,7 @@ class TriggerExecution:
 
     async def check_patch_permission(self, target: Manifest) -> None:
         key = key_of(target)
-        await service_account_permission.check_permission(
+        await service_account_permission_check.check_permission(
             self.job, ResourceAccess("patch", key.group, self.plural, key.namespace, key.name), self.cluster
         )
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from argosy.annotations import NOTEBOOK_RUN
 from argosy.errors import TransientError, UserError
 from argosy.features.notebooks.notebook_validation_job_parser import API_VERSION
-from argosy.features.notebooks.on_success_triggers import service_account_permission
+from argosy.features.notebooks.on_success_triggers import service_account_permission_check
 from argosy.features.notebooks.on_success_triggers.execution_context import (
     MANAGER,
     POLL_INTERVAL_SECONDS,
@@ -23,7 +23,7 @@ from argosy.features.notebooks.on_success_triggers.execution_context import (
     TriggerStep,
 )
 from argosy.features.notebooks.on_success_triggers.pod_eviction import TERMINAL_POD_PHASES, is_pod_ready
-from argosy.features.notebooks.on_success_triggers.service_account_permission import ResourceAccess
+from argosy.features.notebooks.on_success_triggers.service_account_permission_check import ResourceAccess
 from argosy.features.notebooks.on_success_triggers.trigger_annotation_parser import TrialProbe
 from argosy.http_client.anonymous_request import send_plain_request
 from argosy.kube.client import Cluster
@@ -50,7 +50,7 @@ async def run_trial(execution: TriggerExecution, service: Manifest, pods: Sequen
     if live is None:
         assert template_pod is not None
         namespace = service["metadata"]["namespace"]
-        await service_account_permission.check_permission(
+        await service_account_permission_check.check_permission(
             execution.job, ResourceAccess("create", "", "pods", namespace), execution.cluster
         )
         await execution.cluster.create(build_trial_pod(execution, service, template_pod), manager=MANAGER)

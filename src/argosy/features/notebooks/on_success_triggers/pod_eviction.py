@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from argosy.errors import ClusterError
-from argosy.features.notebooks.on_success_triggers import service_account_permission
+from argosy.features.notebooks.on_success_triggers import service_account_permission_check
 from argosy.features.notebooks.on_success_triggers.execution_context import (
     POLL_INTERVAL_SECONDS,
     SHORT_DELAY_SECONDS,
     TriggerExecution,
     TriggerStep,
 )
-from argosy.features.notebooks.on_success_triggers.service_account_permission import ResourceAccess
+from argosy.features.notebooks.on_success_triggers.service_account_permission_check import ResourceAccess
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.schema.selectors import label_selector_from_wire
@@ -50,7 +50,7 @@ async def list_selected_pods(target: Manifest, cluster: Cluster) -> list[Manifes
 async def replace_pods(execution: TriggerExecution, target: Manifest, pods: Sequence[Manifest]) -> TriggerStep:
     """Store the uids of the Pods to replace before the first eviction, so that no Pod is evicted twice."""
     namespace = target["metadata"]["namespace"]
-    await service_account_permission.check_permission(
+    await service_account_permission_check.check_permission(
         execution.job, ResourceAccess("create", "", "pods", namespace, subresource="eviction"), execution.cluster
     )
     uids = list(execution.record.get("pods") or ())

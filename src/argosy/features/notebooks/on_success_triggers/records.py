@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from argosy.annotations import ON_SUCCESS
 from argosy.features.notebooks import deadlines
-from argosy.features.notebooks.job_status_builder import SUCCEEDED, TERMINAL, Status
 from argosy.features.notebooks.notebook_validation_job_parser import NotebookJob
+from argosy.features.notebooks.notebook_validation_job_status import SUCCEEDED, TERMINAL, Status
 from argosy.features.notebooks.on_success_triggers.trigger_annotation_parser import (
     InvalidTrigger,
     TriggerEntry,

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from argosy.features.notebooks import job_status_builder
+from argosy.features.notebooks import notebook_validation_job_status
 from argosy.features.notebooks.notebook_validation_job_parser import NotebookJob
 from argosy.features.notebooks.pod_runs import diagnosis
 from argosy.features.notebooks.pod_runs.object_metadata import EVENTS_KEY, RESULTS_KEY
@@ -60,10 +60,13 @@ def _validate_results(
         cells = _read_cells(outcome.results)
         fields = {
             name: value
-            for name, value in job_status_builder.build_validation_fields(outcome).items()
+            for name, value in notebook_validation_job_status.build_validation_fields(outcome).items()
             if value is not None
         }
-        status_object = {"spec": {}, "status": {**fields, "results": job_status_builder.build_results(cells)}}
+        status_object = {
+            "spec": {},
+            "status": {**fields, "results": notebook_validation_job_status.build_results(cells)},
+        }
         if JOB_KIND.decode(status_object)[1] or any(
             error.field.startswith("status") for error in JOB_KIND.validate(status_object)
         ):

@@ -26,7 +26,7 @@ from argosy.features.notebooks.runner.findings_that_fail_validation import (
     NotebookFinding,
     describe_failure,
 )
-from argosy.features.notebooks.runner.imports_and_assignments import list_assignments
+from argosy.features.notebooks.runner.imported_and_assigned_names import list_assignments
 from argosy.features.notebooks.runner.run_request import ValidationConfig
 from argosy.features.notebooks.runner.source_rules import ParsedNotebook, check_source
 

@@ -25,7 +25,7 @@ from argosy.features.notebooks.runner import results
 from argosy.features.notebooks.runner.cell_execution import execute
 from argosy.features.notebooks.runner.event_stream import CellResult, EventWriter
 from argosy.features.notebooks.runner.run_request import STDOUT, RunRequest, RunRequestError
-from argosy.features.notebooks.runner.run_validator import RunValidator
+from argosy.features.notebooks.runner.source_cell_and_golden_validation import RunValidator
 
 MAX_NOTEBOOK_BYTES: Final = 64 << 20  # size of a notebook file
 LFS_POINTER: Final = "version https://git-lfs.github.com/spec/"  # first line of a Git LFS pointer file

@@ -25,7 +25,7 @@ from argosy.features.notebooks.runner.cell_source_and_tags import (
     read_stream,
 )
 from argosy.features.notebooks.runner.findings_that_fail_validation import STDERR, WARNINGS, NotebookFinding, Severity
-from argosy.features.notebooks.runner.imports_and_assignments import ValueOrigin
+from argosy.features.notebooks.runner.imported_and_assigned_names import ValueOrigin
 from argosy.features.notebooks.runner.run_request import ValidationConfig
 
 NAN, NONE, EMPTY, MAGIC = "nan-detected", "none-detected", "empty-output", "failed-magic"

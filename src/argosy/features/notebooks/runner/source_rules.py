@@ -29,7 +29,7 @@ from argosy.features.notebooks.runner.functions_without_return import (
     is_used,
     map_parents,
 )
-from argosy.features.notebooks.runner.imports_and_assignments import NotebookNames, collect_names
+from argosy.features.notebooks.runner.imported_and_assigned_names import NotebookNames, collect_names
 from argosy.features.notebooks.runner.run_request import ValidationConfig
 
 RISKY_OPERATION, MISSING_ERROR_HANDLING, SILENT_FAILURE, MISSING_ASSERTION, MISSING_EXIT_CODE = (

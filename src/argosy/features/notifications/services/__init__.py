@@ -12,7 +12,7 @@ from typing import Final
 from argosy.errors import UserError
 from argosy.features.notifications.services.email import send_email
 from argosy.features.notifications.services.github import send_github
-from argosy.features.notifications.services.message_delivery import MessageDelivery
+from argosy.features.notifications.services.service_message_http_requests import MessageDelivery
 from argosy.features.notifications.services.slack import send_slack
 from argosy.features.notifications.services.teams import send_teams
 from argosy.features.notifications.services.webhook import send_webhook

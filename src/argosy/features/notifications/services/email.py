@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argosy.errors import UserError
-from argosy.features.notifications.services.message_delivery import MessageDelivery
+from argosy.features.notifications.services.service_message_http_requests import MessageDelivery
 from argosy.http_client.smtp import Mail, MailServer, send_mail
 
 

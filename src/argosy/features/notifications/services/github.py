@@ -11,7 +11,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from argosy.errors import UserError
-from argosy.features.notifications.services.message_delivery import MessageDelivery, parse_json_field
+from argosy.features.notifications.services.service_message_http_requests import MessageDelivery, parse_json_field
 from argosy.http_client.github_app_jwt import build_app_jwt
 from argosy.languages.notification_functions import repository_full_name
 

@@ -9,7 +9,7 @@ import re
 from typing import Any, Final
 
 from argosy.errors import TransientError, UserError
-from argosy.features.notifications.services.message_delivery import MessageDelivery, parse_json_field
+from argosy.features.notifications.services.service_message_http_requests import MessageDelivery, parse_json_field
 
 SLACK_API_URL: Final = "https://slack.com/api/"
 MAX_REMEMBERED_THREADS: Final = 1000

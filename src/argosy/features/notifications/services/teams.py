@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from argosy.errors import UserError
-from argosy.features.notifications.services.message_delivery import MessageDelivery, parse_json_field
+from argosy.features.notifications.services.service_message_http_requests import MessageDelivery, parse_json_field
 
 ACCEPTED_BODIES: Final = (b"1", b"")
 

@@ -9,7 +9,7 @@ import base64
 from typing import Any, Final
 
 from argosy.errors import UserError
-from argosy.features.notifications.services.message_delivery import MessageDelivery
+from argosy.features.notifications.services.service_message_http_requests import MessageDelivery
 
 IDEMPOTENCY_HEADER: Final = "Idempotency-Key"
 

@@ -12,8 +12,8 @@ from typing import Final
 from argosy.annotations import PART_OF
 from argosy.errors import Conflict, UserError
 from argosy.features.health_checks.argocd_install.health_settings_object import MAX_WRITE_ATTEMPTS, load_health_settings
+from argosy.features.health_checks.argocd_install.installed_checks_annotation import build_install_patch
 from argosy.features.health_checks.argocd_install.merge import RequestedHealthCheck, list_missing_checks
-from argosy.features.health_checks.argocd_install.ownership_marks import build_install_patch
 from argosy.features.setup.delivery import desired_manifests, rbac_policy
 from argosy.features.setup.delivery.cluster_setup_plan import (
     ChangeVerb,

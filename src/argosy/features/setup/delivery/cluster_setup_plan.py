@@ -12,16 +12,16 @@ from enum import StrEnum
 from typing import Any, Final
 
 from argosy.features.health_checks.argocd_install.health_settings_object import HealthSettings
+from argosy.features.health_checks.argocd_install.installed_checks_annotation import build_install_patch
 from argosy.features.health_checks.argocd_install.merge import RequestedHealthCheck
 from argosy.features.health_checks.argocd_install.merge import list_changes as check_changes
-from argosy.features.health_checks.argocd_install.ownership_marks import build_install_patch
 from argosy.features.setup.delivery import desired_manifests, rbac_policy
 from argosy.gitops.application.url_credential_detection import PLACEHOLDER_URL
 from argosy.gitops.coexistence.argocd_settings_location import ArgoCDInstallation
 from argosy.gitops.delivery_file.delivery_value_types import DeliveryEnvironment, DeliveryFile, SyncMode
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.patch.change_sentences import describe_changes
-from argosy.kube.patch.live_update_patch import build_update_patch
+from argosy.kube.patch.live_to_desired_merge_patch import build_update_patch
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import NAMESPACE
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from argosy.errors import ClusterError, Conflict
 from argosy.features.health_checks.argocd_install.health_settings_object import HealthSettings, load_health_settings
-from argosy.features.health_checks.argocd_install.ownership_marks import build_uninstall_patch
+from argosy.features.health_checks.argocd_install.installed_checks_annotation import build_uninstall_patch
 from argosy.features.setup.delivery import desired_manifests, rbac_policy
 from argosy.features.setup.delivery.apply import (
     OnChangeDone,

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from argosy.gitops.analysis.alignment.field_writer_catalog import find_writer_reason, is_owned_by_operator
-from argosy.gitops.analysis.difference_cause_evidence import ABSENT, ELEMENT_KEY_FIELDS, get_matching_value
+from argosy.gitops.analysis.object_versions_as_cause_evidence import ABSENT, ELEMENT_KEY_FIELDS, get_matching_value
 from argosy.gitops.application import IgnoreDifference
 from argosy.gitops.application.step_results import FieldDifference
 from argosy.kube.patch.json_pointer import format_tokens, parse

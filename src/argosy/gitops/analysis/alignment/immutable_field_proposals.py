@@ -15,8 +15,8 @@ from argosy.gitops.analysis.alignment.kustomize_selector_labels import (
     list_selector_labels,
 )
 from argosy.gitops.analysis.alignment.observed_application import RECREATE_OPTIONS, ObservedApplication, ObservedObject
-from argosy.gitops.analysis.difference_cause_evidence import get_matching_value
 from argosy.gitops.analysis.difference_cause_kinds import CauseKind
+from argosy.gitops.analysis.object_versions_as_cause_evidence import get_matching_value
 from argosy.gitops.application.step_results import FieldDifference
 from argosy.kube.objects.yaml_edits import YamlEdit
 

@@ -34,8 +34,8 @@ from argosy.gitops.analysis.alignment.observed_application import (
     can_be_ignored_narrowly,
     is_set_by_controller,
 )
-from argosy.gitops.analysis.difference_cause_evidence import ABSENT, get_matching_value
 from argosy.gitops.analysis.difference_cause_kinds import Cause, CauseKind
+from argosy.gitops.analysis.object_versions_as_cause_evidence import ABSENT, get_matching_value
 from argosy.gitops.application import IgnoreDifference
 from argosy.gitops.application.step_results import FieldDifference
 from argosy.gitops.diff.diff_options import matches_key

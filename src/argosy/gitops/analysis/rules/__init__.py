@@ -21,7 +21,7 @@ from argosy.gitops.analysis.rules import (
     job_scripts,
     lint_rules_checked_elsewhere,
     notebooks,
-    positional_json_patches,
+    positional_argument_patches,
     quotas,
     schemas,
     secrets_and_permissions,
@@ -34,13 +34,13 @@ from argosy.gitops.analysis.rules.live import (
     destinations,
     drift_and_failed_syncs,
     health_checks,
+    pvc_image_model_failures,
     settings,
-    sign_in,
+    single_sign_on,
     sources,
-    stalled_syncs,
+    stalled_and_repeated_syncs,
     unexpanded_application_sets,
     windows,
-    workloads,
 )
 
 _FAMILIES: Final = (
@@ -55,7 +55,7 @@ _FAMILIES: Final = (
         schemas,
         serving,
         quotas,
-        positional_json_patches,
+        positional_argument_patches,
     ),
     *(
         notebooks,
@@ -66,14 +66,14 @@ _FAMILIES: Final = (
     ),
     *(
         drift_and_failed_syncs,
-        stalled_syncs,
+        stalled_and_repeated_syncs,
         sources,
-        workloads,
+        pvc_image_model_failures,
         health_checks,
         destinations,
         unexpanded_application_sets,
         windows,
-        sign_in,
+        single_sign_on,
         settings,
     ),
 )

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
-from argosy.gitops.analysis.fixes import add_sync_option, replace_value
+from argosy.gitops.analysis.fix_edit_builders import add_sync_option, replace_value
 from argosy.gitops.analysis.repository_view import (
     ApplicationDeclaration,
     DeclaredEnvironment,

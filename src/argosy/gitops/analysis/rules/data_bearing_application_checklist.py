@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from argosy import annotations as names
-from argosy.gitops.analysis.fixes import BuildEdits, add_sync_option, set_value
+from argosy.gitops.analysis.fix_edit_builders import BuildEdits, add_sync_option, set_value
 from argosy.gitops.analysis.repository_view import ApplicationDeclaration, PathStep, RepositoryView
 from argosy.gitops.analysis.rule import AnalysisRule
 from argosy.gitops.analysis.rule_violation import FileFix, Severity, Violation

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from argosy.gitops.analysis.alignment.field_writer_catalog import WHOLE_OBJECT_POINTERS, find_broadness_reason
-from argosy.gitops.analysis.fixes import remove_ignored_field
+from argosy.gitops.analysis.fix_edit_builders import remove_ignored_field
 from argosy.gitops.analysis.repository_view import (
     ApplicationDeclaration,
     ManifestWithLocations,

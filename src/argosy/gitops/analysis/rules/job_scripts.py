@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from argosy.gitops.analysis.fixes import change_command_texts
+from argosy.gitops.analysis.fix_edit_builders import change_command_texts
 from argosy.gitops.analysis.kubectl_calls import KubectlCall, list_kubectl_calls, singularize
 from argosy.gitops.analysis.pod_specs import PodContainer, find_pod_spec_path, join_commands, list_containers
 from argosy.gitops.analysis.repository_view import ManifestWithLocations, RenderedSource, RepositoryView

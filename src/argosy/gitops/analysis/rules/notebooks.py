@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from argosy import annotations as names
 from argosy.errors import ArgosyError
-from argosy.gitops.analysis.fixes import add_annotation_word
+from argosy.gitops.analysis.fix_edit_builders import add_annotation_word
 from argosy.gitops.analysis.kustomize_prefixed_name_lookup import find_affixed_name
 from argosy.gitops.analysis.repository_view import ManifestWithLocations, RenderedSource, RepositoryView
 from argosy.gitops.analysis.rule import AnalysisRule

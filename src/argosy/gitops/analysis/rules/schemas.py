@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from argosy.gitops.analysis.fixes import move_value
+from argosy.gitops.analysis.fix_edit_builders import move_value
 from argosy.gitops.analysis.pod_specs import IMAGE_TRIGGERS_ANNOTATION, list_containers
 from argosy.gitops.analysis.repository_view import ManifestWithLocations, PathStep, RenderedSource, RepositoryView
 from argosy.gitops.analysis.rule import AnalysisRule

@@ -11,11 +11,11 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from argosy.gitops.analysis.fixes import get_value
+from argosy.gitops.analysis.fix_edit_builders import get_value
 from argosy.gitops.analysis.repository_view import ManifestWithLocations, PathStep, RepositoryView
 from argosy.gitops.analysis.rule import AnalysisRule
 from argosy.gitops.analysis.rule_violation import FileLocation, Severity, Violation
-from argosy.gitops.analysis.secret_detection import TOKEN_FORMATS, URL_PASSWORD, is_secret
+from argosy.gitops.analysis.secret_name_and_token_patterns import TOKEN_FORMATS, URL_PASSWORD, is_secret
 
 _PLACEHOLDER: Final = re.compile(
     r"(?i)^\W*(?:<.*>|\$\{?.*|\{\{.*\}\}|change[-_ ]?me.*|replace.*|your[-_ ].*|todo.*|x{3,}|\*+|example.*|dummy"

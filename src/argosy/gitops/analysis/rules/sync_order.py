@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from argosy import annotations as names
-from argosy.gitops.analysis.fixes import set_annotation
+from argosy.gitops.analysis.fix_edit_builders import set_annotation
 from argosy.gitops.analysis.pod_specs import (
     WAVE_BLOCKING_KINDS,
     PodDependency,

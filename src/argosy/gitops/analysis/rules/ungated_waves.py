@@ -14,7 +14,7 @@ from argosy.gitops.analysis.repository_view import ManifestWithLocations, PathSt
 from argosy.gitops.analysis.rule import AnalysisRule
 from argosy.gitops.analysis.rule_violation import Severity, Violation
 from argosy.gitops.analysis.rules.sync_order import find_sync_position
-from argosy.gitops.health.argocd_cm_entry_collection import ARGOSY_CM, has_settings
+from argosy.gitops.health.argocd_cm_entries_with_locations import ARGOSY_CM, has_settings
 from argosy.gitops.health.bundled_rules import RuleOrigin
 from argosy.gitops.health.rule_lookup import HealthRules
 from argosy.gitops.health.settings import read_manifests

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from argosy.gitops.application import OperationPhase
-from argosy.gitops.policy.delivery_engine_choice import Deliverer, DeliveryEngines
+from argosy.gitops.policy.application_delivery_engine_detection import Deliverer, DeliveryEngines
 from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey

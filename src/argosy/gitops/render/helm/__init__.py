@@ -15,7 +15,7 @@ from argosy.gitops.application import Application, HelmOptions
 from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.application.step_results import FieldOrigins
 from argosy.gitops.render.helm.engine_interface import HelmEngine, HelmRelease, SetFlag, ValuesFile
-from argosy.gitops.render.helm.set_flag_builder import build_set_flags
+from argosy.gitops.render.helm.parameters_as_set_flags import build_set_flags
 from argosy.gitops.render.helm.value_files import ValueFileReader
 from argosy.kube.objects import Manifest, YamlDialect
 

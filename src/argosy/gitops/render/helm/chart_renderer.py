@@ -15,7 +15,7 @@ from argosy.gitops.render.helm.chart_dependency_check import read_chart
 from argosy.gitops.render.helm.engine_choice import choose_engine
 from argosy.gitops.render.helm.engine_interface import HelmDocument, HelmEngine, HelmFailure, HelmRelease
 from argosy.gitops.render.helm.helm_binary_engine import build_work_files
-from argosy.gitops.render.helm.helm_errors import NOT_A_MANIFEST_MESSAGE, ChartLocation, build_helm_error
+from argosy.gitops.render.helm.helm_stderr_error_parser import NOT_A_MANIFEST_MESSAGE, ChartLocation, build_helm_error
 from argosy.gitops.render.helm.schema_reference_cycles import reject_cyclic_schemas
 from argosy.gitops.render.helm.symlinks import LinkResolvingTree
 from argosy.gitops.render.kustomize.tree_paths import resolve_path

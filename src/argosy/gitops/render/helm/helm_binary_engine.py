@@ -12,8 +12,8 @@ from pathlib import Path
 from argosy.errors import ManifestError
 from argosy.gitops.render.helm.engine_interface import HelmDocument, HelmFailure, HelmRelease
 from argosy.gitops.render.helm.limits import HELM_LIMITS, HELM_OUTPUT_LIMITS
-from argosy.isolation.limits_and_confinement_report import ProgramLimits
-from argosy.isolation.program import run
+from argosy.isolation.limit_and_confinement_types import ProgramLimits
+from argosy.isolation.untrusted_program_runner import run
 from argosy.kube.objects import YamlDialect, read_yaml_documents
 
 _DOCUMENT_SEPARATOR = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from argosy.gitops.render.helm.engine_interface import HelmDocument, HelmFailure, HelmRelease
 from argosy.gitops.render.helm.limits import HELM_LIMITS, HELM_OUTPUT_LIMITS
-from argosy.isolation.limits_and_confinement_report import ProgramLimits
-from argosy.isolation.program import list_python_paths, run
+from argosy.isolation.limit_and_confinement_types import ProgramLimits
+from argosy.isolation.untrusted_program_runner import list_python_paths, run
 from argosy.kube.objects import YamlDialect, read_yaml, read_yaml_documents
 
 _WORKER_SCRIPT: Final = str(Path(__file__).with_name("worker.py"))  # run by path: importing argosy would be slow

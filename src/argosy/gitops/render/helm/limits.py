@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from argosy.isolation.limits_and_confinement_report import ProgramLimits
+from argosy.isolation.limit_and_confinement_types import ProgramLimits
 from argosy.kube.objects import InputLimits
 
 HELM_LIMITS: Final = ProgramLimits(wall=50.0, cpu=50.0, memory=1 << 30, output=64 << 20)

@@ -21,8 +21,8 @@ from argosy.gitops.render.build_environment import substitute
 from argosy.gitops.render.jsonnet.imports import ImportClosure
 from argosy.gitops.render.output_control_character_filter import last_lines, strip_control_characters
 from argosy.isolation.errors import LimitExceeded
-from argosy.isolation.limits_and_confinement_report import ProgramLimits
-from argosy.isolation.program import build_script_command, list_python_paths, run
+from argosy.isolation.limit_and_confinement_types import ProgramLimits
+from argosy.isolation.untrusted_program_runner import build_script_command, list_python_paths, run
 from argosy.kube.objects import Manifest, read_json
 
 JSONNET_LIMITS = ProgramLimits(wall=20, cpu=20, memory=512 << 20, output=64 << 20, scratch=1 << 20)

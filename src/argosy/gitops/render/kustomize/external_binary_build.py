@@ -19,7 +19,7 @@ from argosy.gitops.render.kustomize.kustomization_file import find_kustomization
 from argosy.gitops.render.kustomize.source_and_remote_trees import BuildTrees
 from argosy.gitops.render.kustomize.tree_paths import resolve_path
 from argosy.gitops.render.tree_export import export_tree
-from argosy.isolation.limits_and_confinement_report import ProgramLimits
+from argosy.isolation.limit_and_confinement_types import ProgramLimits
 from argosy.kube.objects import Manifest, dump_yaml
 
 KUSTOMIZE_PROGRAM_LIMITS = ProgramLimits(wall=60, cpu=60, memory=1 << 30, output=64 << 20, scratch=64 << 20)

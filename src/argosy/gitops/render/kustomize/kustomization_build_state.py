@@ -18,7 +18,7 @@ from argosy.gitops.render.kustomize.build_restrictions_and_cluster_versions impo
     RESTRICTED_SETTINGS,
     KustomizeSettings,
 )
-from argosy.gitops.render.kustomize.current_kustomization_entry import EntryCursor
+from argosy.gitops.render.kustomize.kustomization_entry_cursor import EntryCursor
 from argosy.gitops.render.kustomize.kustomization_file import KustomizationFile
 from argosy.gitops.render.kustomize.merge_keys import OpenApiSchemas, find_builtin_schema
 from argosy.gitops.render.kustomize.patches import FindSchema

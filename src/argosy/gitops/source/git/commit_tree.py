@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from argosy.errors import CorruptSource, SourceError, SourceTooLarge
 from argosy.gitops.application.file_tree_protocol import TreeEntry
 from argosy.gitops.source.git.object_reader import ObjectReader
-from argosy.gitops.source.tree_path_splitter import split_path
+from argosy.gitops.source.validated_path_components import split_path
 
 _KIND_BY_MODE: Mapping[bytes, Literal["file", "folder", "link"]] = {
     b"40000": "folder",

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from argosy.gitops.application.repository_url import RepositoryUrl
+from argosy.gitops.application.repository_url_parser import RepositoryUrl
 from argosy.gitops.source.credentials import HostTrust, RepositoryCredential
 
 DEFAULT_USERNAME = "x-access-token"  # argo: the username for a password without one

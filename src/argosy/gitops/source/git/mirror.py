@@ -24,7 +24,7 @@ from argosy.gitops.source.git.commit_metadata import GitCommit, read_commit
 from argosy.gitops.source.git.commit_tree import GitTree
 from argosy.gitops.source.git.fetch_locks import hold_lock
 from argosy.gitops.source.git.git_errors import build_source_error
-from argosy.gitops.source.git.mirror_folder_maintenance import (
+from argosy.gitops.source.git.mirror_folder_file_operations import (
     count_packs,
     delete_leftovers,
     has_plain_refs,

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from argosy.errors import SourceError, SourceTimeout, SourceTooLarge
-from argosy.gitops.application.repository_url import RepositoryUrl
+from argosy.gitops.application.repository_url_parser import RepositoryUrl
 from argosy.gitops.source.credentials import HostTrust, RepositoryCredential
 from argosy.gitops.source.git.command import GitFailed, TooMuchOutput, build_environment, run_git
 from argosy.gitops.source.git.git_command_credentials import prepare_access
 from argosy.gitops.source.git.git_errors import TOO_LARGE_MESSAGE, build_source_error
-from argosy.gitops.source.git.mirror_folder_maintenance import largest_incomplete_pack
+from argosy.gitops.source.git.mirror_folder_file_operations import largest_incomplete_pack
 from argosy.gitops.source.git.refs import Refs, read_refs
 from argosy.gitops.source.limits import SourceLimits
 

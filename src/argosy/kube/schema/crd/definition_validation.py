@@ -16,7 +16,7 @@ import orjson
 from argosy.errors import UserError
 from argosy.kube.objects import Manifest
 from argosy.kube.schema.crd.compiled_schema import SchemaNode, compile_schema
-from argosy.kube.schema.crd.forbidden_schema_keyword_check import check_defaults, check_rules_compile, check_schema
+from argosy.kube.schema.crd.schema_keyword_default_cel_check import check_defaults, check_rules_compile, check_schema
 from argosy.kube.schema.crd.structural_schema_check import check_structural
 from argosy.kube.schema.field_error import (
     FieldError,

@@ -20,12 +20,12 @@ from argosy.kube.schema import name_label_address_syntax
 from argosy.kube.schema.api_resource import ApiResource, Subresource
 from argosy.kube.schema.crd import cel_rule_selection_and_errors
 from argosy.kube.schema.crd.compiled_schema import MISSING, CelRule, SchemaNode, compile_schema
-from argosy.kube.schema.crd.object_validation import validate_value
-from argosy.kube.schema.crd.object_validation_beyond_schema import (
+from argosy.kube.schema.crd.custom_object_extra_validation import (
     check_duplicate_list_items,
     check_embedded_objects,
     check_replicas_and_selector,
 )
+from argosy.kube.schema.crd.object_validation import validate_value
 from argosy.kube.schema.crd.printer_columns import PrinterColumns
 from argosy.kube.schema.crd.pruning_and_defaults import apply_defaults, prune
 from argosy.kube.schema.crd.version_priority import format_deprecation_warning

@@ -4,7 +4,7 @@ In: text, or `matchLabels`/`matchExpressions`. Out: selectors that match, or a M
 Never: reads a cluster.
 """
 
-from argosy.kube.schema.selectors.fields import FieldSelector, FieldTerm, parse_field_selector
+from argosy.kube.schema.selectors.field_selector_parser import FieldSelector, FieldTerm, parse_field_selector
 from argosy.kube.schema.selectors.labels import (
     LabelRequirement,
     LabelSelector,

@@ -14,7 +14,7 @@ from argosy.kube.objects import Manifest
 from argosy.kube.objects.go_format import format_value
 from argosy.kube.resource_key import GroupKind
 from argosy.kube.schema.field_error import format_go_value
-from argosy.kube.schema.selectors.fields import FieldSelector
+from argosy.kube.schema.selectors.field_selector_parser import FieldSelector
 
 FieldValueReader = Callable[[Manifest], str]
 

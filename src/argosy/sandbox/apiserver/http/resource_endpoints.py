@@ -28,7 +28,7 @@ from argosy.sandbox.apiserver.http.request_bodies import (
     read_write_options,
 )
 from argosy.sandbox.apiserver.http.response_encoding import ResponseEncoder
-from argosy.sandbox.apiserver.http.user_response_and_watch_limits import WatchLimit
+from argosy.sandbox.apiserver.http.user_memory_and_watch_limits import WatchLimit
 from argosy.sandbox.apiserver.listing import (
     Lister,
     ListOptions,
@@ -37,8 +37,8 @@ from argosy.sandbox.apiserver.listing import (
     parse_resource_version,
     read_list_options,
 )
-from argosy.sandbox.apiserver.patch_and_decoding import decode_as_kind
-from argosy.sandbox.apiserver.registry import Registry
+from argosy.sandbox.apiserver.request_body_decoding_and_patches import decode_as_kind
+from argosy.sandbox.apiserver.resource_write_pipeline import Registry
 from argosy.sandbox.apiserver.subresources import SubresourceHandler
 from argosy.sandbox.apiserver.write_call_and_result_types import RegistryCall, WriteResult
 from argosy.sandbox.store import StoreEntry

@@ -19,7 +19,7 @@ from typing import Final
 
 import argosy
 from argosy.errors import ArgosyError
-from argosy.isolation.limits_and_confinement_report import ProgramLimits
+from argosy.isolation.limit_and_confinement_types import ProgramLimits
 from argosy.isolation.long_running_program import (
     NO_WALL_LIMIT_SECONDS,
     LongRunningProgram,
@@ -27,7 +27,7 @@ from argosy.isolation.long_running_program import (
     ProgramExit,
     start_program,
 )
-from argosy.isolation.program import list_python_paths
+from argosy.isolation.untrusted_program_runner import list_python_paths
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.sandbox.simulators.kserve.model_file_or_stub import ModelSource
 from argosy.sandbox.simulators.owner_references_and_marks import SIMULATED_NOTE

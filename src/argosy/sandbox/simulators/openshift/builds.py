@@ -32,7 +32,7 @@ from argosy.sandbox.simulators.simulation_annotations import (
     read_simulation_annotations,
     read_simulation_settings,
 )
-from argosy.sandbox.simulators.timestamps import ExactTimestamps
+from argosy.sandbox.simulators.timestamps_and_durations import ExactTimestamps
 
 BUILD_CONFIG_LABEL: Final = "openshift.io/build-config.name"
 BUILD_NUMBER_ANNOTATION: Final = "openshift.io/build.number"

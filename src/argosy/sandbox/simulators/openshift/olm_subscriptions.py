@@ -37,7 +37,7 @@ from argosy.sandbox.simulators.simulation_annotations import (
     read_simulation_annotations,
     read_simulation_settings,
 )
-from argosy.sandbox.simulators.timestamps import ExactTimestamps
+from argosy.sandbox.simulators.timestamps_and_durations import ExactTimestamps
 
 OlmCondition = dict[str, Any]
 OLM_API_VERSION: Final = "operators.coreos.com/v1alpha1"

@@ -20,7 +20,7 @@ from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps_and_delays import format_timestamp, remaining_delay
 from argosy.sandbox.simulators.pod_processes.command_and_environment import ContainerConfigError
 from argosy.sandbox.simulators.pod_processes.container_log_file import ContainerLogFile
-from argosy.sandbox.simulators.timestamps import format_duration
+from argosy.sandbox.simulators.timestamps_and_durations import format_duration
 
 INITIAL_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS = 10.0, 300.0
 BACK_OFF_REASON: Final = "CrashLoopBackOff"

@@ -16,15 +16,15 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from argosy.isolation.limits_and_confinement_report import ProgramLimits
+from argosy.isolation.limit_and_confinement_types import ProgramLimits
 from argosy.isolation.long_running_program import (
     NO_WALL_LIMIT_SECONDS,
     LongRunningProgram,
     ProgramAccess,
     start_program,
 )
-from argosy.isolation.program import list_python_paths
 from argosy.isolation.scratch_folders import create_scratch_folder, sweep_scratch_folders
+from argosy.isolation.untrusted_program_runner import list_python_paths
 from argosy.kube.client import Cluster
 from argosy.kube.controller import ControllerContext
 from argosy.kube.objects import Manifest, key_of
@@ -36,7 +36,7 @@ from argosy.sandbox.simulators.pod_processes.allowed_outbound_ports import load_
 from argosy.sandbox.simulators.pod_processes.command_and_environment import build_argv, build_env, expand_variables
 from argosy.sandbox.simulators.pod_processes.container_process import ContainerProcess
 from argosy.sandbox.simulators.pod_processes.service_account import write_service_account_files
-from argosy.sandbox.simulators.timestamps import parse_timestamp
+from argosy.sandbox.simulators.timestamps_and_durations import parse_timestamp
 
 POLL_INTERVAL_SECONDS: Final = 0.2  # poll interval of Pods with running processes
 DEFAULT_MEMORY_BYTES, MIN_MEMORY_BYTES, MAX_MEMORY_BYTES = 1 << 30, 64 << 20, 8 << 30

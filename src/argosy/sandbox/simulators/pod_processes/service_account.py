@@ -12,7 +12,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from argosy.errors import ClusterError
-from argosy.isolation.program import DEFAULT_PATH, build_module_command
+from argosy.isolation.untrusted_program_runner import DEFAULT_PATH, build_module_command
 from argosy.kube.client import Cluster
 from argosy.kube.client.kubeconfig import load_kubeconfig
 from argosy.kube.objects import Manifest, dump_yaml

@@ -14,9 +14,9 @@ from argosy.errors import ArgosyError, TransientError
 from argosy.features.applications.list import page as list_page
 from argosy.features.applications.list.page import ListCaches
 from argosy.features.doctor import error_finding_cache
+from argosy.features.doctor.examination_of_visible_applications import examine_visible
 from argosy.features.doctor.installation_checks import CheckState, InstallationCheck
 from argosy.features.doctor.service import DoctorOptions, Examination
-from argosy.features.doctor.visible_report import examine_visible
 from argosy.gitops.analysis.rule_violation import Severity
 from argosy.gitops.application_client.app_state_reader import ApplicationReader
 from argosy.gitops.application_client.application_service import ApplicationService

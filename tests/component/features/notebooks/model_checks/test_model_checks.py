@@ -16,7 +16,7 @@ from argosy.errors import UserError
 from argosy.features.notebooks.model_checks import (
     _is_metadata_address,
     model_kinds_and_readiness,
-    prediction_comparison,
+    prediction_request_and_expected_output,
 )
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
@@ -267,13 +267,13 @@ def test_readiness_follows_the_status(kind: str, status: dict[str, Any], metadat
     ],
 )
 def test_request_path_depends_on_the_test_data(text: str, path: str) -> None:
-    assert prediction_comparison.build_request("m", text)[0] == path
+    assert prediction_request_and_expected_output.build_request("m", text)[0] == path
 
 
 @pytest.mark.parametrize("text", ["{", '{"other": 1}'])
 def test_invalid_test_data_is_rejected(text: str) -> None:
     with pytest.raises(UserError):
-        prediction_comparison.build_request("m", text)
+        prediction_request_and_expected_output.build_request("m", text)
 
 
 @pytest.mark.parametrize(
@@ -292,4 +292,4 @@ def test_invalid_test_data_is_rejected(text: str) -> None:
     ],
 )
 def test_distance_between_expected_and_actual_answer_is_computed(expected: Any, answer: Any, apart: float) -> None:
-    assert prediction_comparison.compute_distance(expected, answer) == apart
+    assert prediction_request_and_expected_output.compute_distance(expected, answer) == apart

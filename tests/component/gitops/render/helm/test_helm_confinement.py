@@ -15,7 +15,7 @@ from argosy.gitops.render.helm.engine_interface import HelmEngine, HelmFailure, 
 from argosy.gitops.render.helm.helm_binary_engine import HelmProgram
 from argosy.gitops.render.helm.helm_library_engine import HelmLibrary
 from argosy.gitops.source.folder_tree import FolderTree
-from argosy.isolation.limits_and_confinement_report import ProgramLimits
+from argosy.isolation.limit_and_confinement_types import ProgramLimits
 from argosy.kube.objects import dump_yaml_documents
 from support.file_trees import TextTree
 from support.helm_engines import APP, CHART, SHOWN, a_chart, both_engines, needs_one, program_first, render, the_engine

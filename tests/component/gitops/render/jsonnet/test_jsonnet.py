@@ -12,7 +12,7 @@ from argosy.gitops.application import JsonnetOptions, ToolVariable
 from argosy.gitops.render import jsonnet
 from argosy.gitops.render.jsonnet import evaluate_files
 from argosy.gitops.render.jsonnet.imports import ImportClosure, list_imports
-from argosy.isolation.limits_and_confinement_report import ProgramLimits
+from argosy.isolation.limit_and_confinement_types import ProgramLimits
 from support.file_trees import TextTree
 from support.tiers import IN_TEST_ALL
 

@@ -7,8 +7,11 @@ from typing import Any
 
 from argosy.features.applications.edit.settings_page import set_automated_policy
 from argosy.features.applications.objects.field_owners import list_field_owners
+from argosy.features.applications.page_parts.deployment_history_and_timeline import (
+    list_deployment_rows,
+    list_timeline_events,
+)
 from argosy.features.applications.page_parts.last_applied_and_managed_fields import find_last_applied
-from argosy.features.applications.page_parts.timeline import list_deployment_rows, list_timeline_events
 from argosy.features.applications.parameters.source_parameter_rows import list_source_parameters
 from argosy.gitops.application import Application, read_application
 

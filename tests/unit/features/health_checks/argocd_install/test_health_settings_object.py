@@ -13,8 +13,11 @@ from argosy.features.health_checks.argocd_install.health_settings_object import 
     load_health_settings,
     write_checks,
 )
+from argosy.features.health_checks.argocd_install.installed_health_check_verification import (
+    HealthVerification,
+    render_verification,
+)
 from argosy.features.health_checks.argocd_install.merge import DEFAULT_KINDS, build_requested_checks
-from argosy.features.health_checks.argocd_install.verification import HealthVerification, render_verification
 from argosy.gitops.coexistence.argocd_settings_location import ArgoCDInstallation, ArgoCDNotFound, find_argocd
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest

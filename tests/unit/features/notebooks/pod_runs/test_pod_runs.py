@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from argosy.features.notebooks import job_status_builder
+from argosy.features.notebooks import notebook_validation_job_status
 from argosy.features.notebooks.notebook_validation_job_parser import read_job
 from argosy.features.notebooks.pod_runs import PodRuns, diagnosis, runner_archive_config_map
 from argosy.features.notebooks.pod_runs.run_state_from_pod import read_run_state
@@ -187,7 +187,7 @@ def test_git_error_message_does_not_contain_the_password() -> None:
 
 def test_every_failure_category_has_a_specific_status_reason() -> None:
     for category in (diagnosis.GIT_REFUSED, diagnosis.GIT_FAILED, "environment_setup_failed", "notebook_timeout"):
-        assert job_status_builder.choose_reason(diagnosis.RunOutcome(False, "", category)) != "Failed"
+        assert notebook_validation_job_status.choose_reason(diagnosis.RunOutcome(False, "", category)) != "Failed"
 
 
 # -- on a cluster ------------------------------------------------------------------------------------------------------

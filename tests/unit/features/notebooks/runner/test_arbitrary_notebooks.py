@@ -12,7 +12,7 @@ from hypothesis import strategies as some
 from argosy.features.notebooks.files.html_report import render_report
 from argosy.features.notebooks.files.per_cell_run_summary import summarize
 from argosy.features.notebooks.runner.finding_collector import RunObserver
-from argosy.features.notebooks.runner.golden import compare_to_wire
+from argosy.features.notebooks.runner.golden_notebook_comparison import compare_to_wire
 from argosy.features.notebooks.runner.run_request import ComparisonConfig, ValidationConfig
 from argosy.features.notebooks.runner.tolerant_text_comparison import Match, Normalizer
 from support.examples import examples

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from argosy.features.notebooks.runner.golden import (
+from argosy.features.notebooks.runner.golden_notebook_comparison import (
     TRUNCATION_MARK,
     compare_notebooks,
     compare_to_wire,

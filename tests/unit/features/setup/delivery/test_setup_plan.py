@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from argosy.features.health_checks.argocd_install.installed_checks_annotation import SETUP_HEALTH_ANNOTATION
 from argosy.features.health_checks.argocd_install.merge import RequestedHealthCheck
-from argosy.features.health_checks.argocd_install.ownership_marks import SETUP_HEALTH_ANNOTATION
 from argosy.features.setup.delivery import desired_manifests, rbac_policy
 from argosy.features.setup.delivery.cluster_setup_plan import (
     HIDDEN_VALUE,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from argosy.features.align_git.proposals import MAX_TRIAL_ROUNDS
+from argosy.features.align_git.proposal_search_by_trial import MAX_TRIAL_ROUNDS
 from argosy.gitops.analysis.alignment import ignore_rule_builder
 from argosy.gitops.analysis.alignment.field_writer_catalog import DOCUMENTED
 from argosy.gitops.analysis.alignment.ignore_rule_builder import ForeignFields

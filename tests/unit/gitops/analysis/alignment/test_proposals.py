@@ -23,7 +23,7 @@ from argosy.gitops.analysis.alignment.kustomize_selector_labels import (
 )
 from argosy.gitops.analysis.alignment.observed_application import RESPECT_OPTION, ObservedApplication, ObservedObject
 from argosy.gitops.analysis.alignment.proposal_builder import build_proposals
-from argosy.gitops.analysis.alignment.proposals_as_manifest_edits import apply_edits, build_edits
+from argosy.gitops.analysis.alignment.proposed_application_manifest_edits import apply_edits, build_edits
 from argosy.gitops.analysis.alignment.sync_and_health_counts import ApplicationStatus, compute_percent, count_statuses
 from argosy.gitops.analysis.difference_cause_kinds import Cause, CauseKind
 from argosy.gitops.application import IgnoreDifference, read_application

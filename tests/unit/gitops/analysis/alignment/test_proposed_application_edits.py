@@ -9,7 +9,7 @@ import pytest
 
 from argosy.gitops.analysis.alignment.git_change_proposal_types import DroppedPointer, Proposal, ProposalKind
 from argosy.gitops.analysis.alignment.observed_application import RESPECT_OPTION
-from argosy.gitops.analysis.alignment.proposals_as_manifest_edits import apply_edits, build_edits
+from argosy.gitops.analysis.alignment.proposed_application_manifest_edits import apply_edits, build_edits
 from argosy.gitops.application import IgnoreDifference, read_application
 from argosy.kube.objects import dump_yaml, read_yaml
 from argosy.kube.objects.yaml_edits import edited

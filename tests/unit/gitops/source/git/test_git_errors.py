@@ -20,7 +20,7 @@ from argosy.errors import (
     SourceUnreachable,
     UnknownRef,
 )
-from argosy.gitops.application.repository_url import parse_url
+from argosy.gitops.application.repository_url_parser import parse_url
 from argosy.gitops.source.git.command import GitFailed
 from argosy.gitops.source.git.commit_tree import GitTree
 from argosy.gitops.source.git.git_errors import build_source_error, redact

@@ -21,7 +21,7 @@ from argosy.sandbox.apiserver.http.request_and_response_io import (
     WRITE_CHUNK_BYTES,
     WRITE_TIMEOUT_SECONDS,
 )
-from argosy.sandbox.apiserver.http.user_response_and_watch_limits import WatchLimit, WriteBudget
+from argosy.sandbox.apiserver.http.user_memory_and_watch_limits import WatchLimit, WriteBudget
 from support.api_client import CONFIGS, TABLE_OF, TOKEN, Api, config, named
 from support.deadlines import HANG_SECONDS
 from support.loop_clock import LoopClock, turns

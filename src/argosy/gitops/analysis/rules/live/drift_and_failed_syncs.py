@@ -10,9 +10,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from argosy.gitops.analysis.difference_cause_evidence import is_immutable_error, read_rejected_fields
 from argosy.gitops.analysis.difference_cause_kinds import Cause, CauseKind, is_interactive_client
 from argosy.gitops.analysis.live_view import DifferingField, LiveApplication, LiveView
+from argosy.gitops.analysis.object_versions_as_cause_evidence import is_immutable_error, read_rejected_fields
 from argosy.gitops.analysis.rule import build_live_rule
 from argosy.gitops.analysis.rule_violation import Severity, Violation
 from argosy.gitops.application.operations import OperationPhase, ResultCode

@@ -11,7 +11,7 @@ from typing import Final
 from argosy.gitops.analysis.live_view import InstallationView, LiveApplication, LiveResource, LiveView
 from argosy.gitops.analysis.rule import build_live_rule
 from argosy.gitops.analysis.rule_violation import FileLocation, Severity, Violation
-from argosy.gitops.analysis.rules.live.workloads import is_model_ready
+from argosy.gitops.analysis.rules.live.pvc_image_model_failures import is_model_ready
 from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.kube.resource_key import GroupKind
 from argosy.kube.well_known_kinds import INFERENCE_SERVICE, NOTEBOOK_JOB

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 from argosy.features.demo.initial_demo_state import InitialStateSetup, read_conditions, read_sync_and_health
-from argosy.features.demo.stages_example_content import (
+from argosy.features.demo.stages_example_repository import (
     LEGACY_BRANCH,
     REPOSITORY_URL,
     add_later_commits,

@@ -10,7 +10,7 @@ from argosy.features.applications.page_parts.shared_page_values import get_appli
 from argosy.gitops.application_client.app_state_reader import DestinationUnreadable
 from argosy.gitops.application_client.status_summary import ManagedObjectRow, list_rows
 from argosy.gitops.live.resource_tree import ResourceNode
-from argosy.gitops.reconciler.project_permission_and_deletion_check import build_permission_check
+from argosy.gitops.reconciler.object_permission_and_deletion_check import build_permission_check
 from argosy.kube.resource_key import ResourceKey
 from argosy.web.caller_application_service import build_reader
 from argosy.web.request import RequestContext

@@ -160,7 +160,7 @@ class _SourceOpener:
 
     def _open_repository(self, typed: str, ref: str) -> Checkout:
         """Open a typed repository; a local path that the user types may be read."""
-        from argosy.gitops.application.repository_url import parse_url
+        from argosy.gitops.application.repository_url_parser import parse_url
 
         folder = os.path.realpath(typed.removeprefix("file://"))
         if "://" not in typed.removeprefix("file://") and os.path.isdir(folder):
@@ -211,7 +211,7 @@ class _SourceOpener:
         """Add a hint if the repository may be the local working tree under another URL."""
         if not self.root:
             return error
-        from argosy.gitops.workspace.cli_error_hints import adapt_advice_to_cli
+        from argosy.gitops.workspace.cli_error_advice_adaptation import adapt_advice_to_cli
 
         adapt_advice_to_cli(error, in_git=True)
         text = error.message
@@ -230,7 +230,7 @@ class _SourceOpener:
 
 def is_url_of_repository(url: str, root: str) -> bool:
     """True if this is a URL of the repository: of any of its remotes, with any protocol."""
-    from argosy.gitops.application.repository_url import parse_url
+    from argosy.gitops.application.repository_url_parser import parse_url
 
     def identity(text: str) -> tuple[str, tuple[str, ...]] | None:
         try:

@@ -28,7 +28,7 @@ from argosy.errors import TransientError
 from argosy.isolation.cgroup import find_delegated_parent
 from argosy.isolation.confinement_requirement import is_required
 from argosy.isolation.errors import LimitName, NotConfinedError, RefusedError, build_program_limit_error
-from argosy.isolation.limits_and_confinement_report import Confinement, ProgramLimits
+from argosy.isolation.limit_and_confinement_types import Confinement, ProgramLimits
 from argosy.isolation.process_confinement import NOBODY_ID
 from argosy.isolation.scratch_folders import create_scratch_folder
 
@@ -43,7 +43,8 @@ _READABLE = (
 )  # fmt: skip
 _WRITABLE = ("/dev/null",)
 _BOOT_CODE = (
-    "import sys; sys.path.append(sys.argv[2]); from argosy.isolation.launcher import main; main(int(sys.argv[1]))"
+    "import sys; sys.path.append(sys.argv[2]); "
+    "from argosy.isolation.confined_program_launcher import main; main(int(sys.argv[1]))"
 )
 _RUN_MODULE_CODE = (
     "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); runpy.run_module(sys.argv.pop(1), None, '__main__', True)"

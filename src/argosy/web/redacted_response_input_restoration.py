@@ -29,7 +29,7 @@ import orjson
 
 from argosy.observability.redaction.constant_time_replacement import MIN_CUT_CHARACTERS, TextReplacement
 from argosy.web.request import QueryParameters, RequestContext
-from argosy.web.request_secret_placeholders import NO_ECHO, InputEcho
+from argosy.web.response_placeholder_restoration import NO_ECHO, InputEcho
 
 MAX_ENCODINGS: Final = 3  # levels of percent-encoding: a URL within a URL
 MAX_TRIES: Final = 50  # to find a placeholder that is not a secret itself

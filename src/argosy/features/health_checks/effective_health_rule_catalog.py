@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from argosy.errors import UserError
 from argosy.features.health_checks.kind_name_lookup import find_kind, list_known_kinds, parse_kind_pattern
-from argosy.gitops.health.argocd_cm_entry_collection import CUSTOMIZATIONS_KEY
+from argosy.gitops.health.argocd_cm_entries_with_locations import CUSTOMIZATIONS_KEY
 from argosy.gitops.health.bundled_rules import (
     HealthRule,
     RuleOrigin,

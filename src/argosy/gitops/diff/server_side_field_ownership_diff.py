@@ -13,7 +13,7 @@ from argosy.errors import PatchError
 from argosy.gitops.diff.go_type_round_trip import as_stored
 from argosy.kube.objects import Manifest
 from argosy.kube.patch import server_side_apply
-from argosy.kube.patch.field_comparison import EMPTIED, compare, field_shape, is_keyed_list
+from argosy.kube.patch.changed_field_path_trees import EMPTIED, compare, field_shape, is_keyed_list
 from argosy.kube.patch.field_sets import Tree, intersection, is_member, union
 from argosy.kube.patch.fields_v1_path_elements import ElementError, item_path_element
 from argosy.kube.patch.managed_fields import read_managers, without_managed_fields

@@ -15,9 +15,9 @@ from argosy.kube.well_known_kinds import APPLICATION
 from argosy.observability.redaction.secret_mask import SecretMask
 from argosy.observability.redaction.secret_origin_and_scope import INSTALLATION, SecretScope
 from argosy.web import authorization
+from argosy.web.redacted_response_input_restoration import conceal_request, list_sent_texts
 from argosy.web.request import RequestContext
 from argosy.web.route import Route
-from argosy.web.unredacted_request_input_echo import conceal_request, list_sent_texts
 
 TENANT_RESOURCES: Final = ("applications", "applicationsets", "projects", "logs")  # resources that tenants write
 OBJECT_ROUTE_SUFFIXES: Final = ("/logs", "/resource")  # routes that return one object of an Application

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from argosy.errors import ArgosyError
 from argosy.features.health_checks.located_manifests import LocatedManifest, ManifestText
 from argosy.gitops.analysis.rule_violation import FileLocation, Severity, Violation
-from argosy.gitops.health.argocd_cm_entry_collection import has_settings
+from argosy.gitops.health.argocd_cm_entries_with_locations import has_settings
 from argosy.gitops.health.settings import read_manifests
 from argosy.gitops.workspace.manifest_files import MAX_FILE_BYTES, YamlFile, list_files, relative_path
 from argosy.kube.objects.field_lines import FieldLines, find_duplicate_keys

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from argosy.features.health_checks.catalog import select_profile
 from argosy.features.health_checks.confined_test_runner import ObjectHealth
+from argosy.features.health_checks.effective_health_rule_catalog import select_profile
 from argosy.gitops.health.bundled_rules import DEFAULT_PROFILES, RuleOrigin, list_profiles_of_kind
 from argosy.gitops.health.rule_lookup import HealthRules
 from argosy.gitops.health.settings import Customizations

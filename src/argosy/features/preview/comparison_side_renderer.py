@@ -22,7 +22,7 @@ from argosy.gitops.render import BuildSettings, are_inputs_unchanged, build_envi
 from argosy.gitops.render.manifest_generate_paths import GENERATE_PATHS_SCOPE
 from argosy.gitops.workspace.command_file_tree_cache import CheckoutCache
 from argosy.gitops.workspace.manifest_files import relative_path
-from argosy.gitops.workspace.render_request_parts import is_url_of_repository
+from argosy.gitops.workspace.render_target_resolver import is_url_of_repository
 from argosy.gitops.workspace.rendered_manifest_locations import locate_manifests
 
 _SETTINGS = BuildSettings()
@@ -199,7 +199,7 @@ def find_folder_that_has_path(tree: FileTree, file: str, path: str) -> str | Non
 
 
 def _build_fault(error: ArgosyError, home: str, place: FileLocation) -> RenderFailure:
-    from argosy.gitops.workspace.cli_error_hints import adapt_advice_to_cli
+    from argosy.gitops.workspace.cli_error_advice_adaptation import adapt_advice_to_cli
 
     error = adapt_advice_to_cli(error, in_git=True)
     if not isinstance(error, UserError):

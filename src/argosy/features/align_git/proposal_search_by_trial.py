@@ -24,7 +24,7 @@ from argosy.gitops.analysis.alignment.observed_application import (
     count_unresolved_fields,
 )
 from argosy.gitops.analysis.alignment.proposal_builder import build_proposals
-from argosy.gitops.analysis.alignment.published_guide_ignore_rules import propose_documented
+from argosy.gitops.analysis.alignment.published_guide_rule_proposals import propose_documented
 from argosy.gitops.analysis.difference_cause_kinds import CauseKind
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import HealthStatus

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from argosy.features.notebooks.runner import golden
+from argosy.features.notebooks.runner import golden_notebook_comparison
 from argosy.features.notebooks.runner.cell_execution import ExecutionResult
 from argosy.features.notebooks.runner.failure_category_names import GOLDEN
 from argosy.features.notebooks.runner.finding_collector import RunObserver
@@ -42,7 +42,7 @@ class RunValidator:
         run.
         """
         try:
-            golden.build_normalizer(self._comparison)
+            golden_notebook_comparison.build_normalizer(self._comparison)
         except ValueError as pattern_error:
             raise RunRequestError(str(pattern_error)) from None
         self._observer = RunObserver(notebook, self._validation)
@@ -63,7 +63,7 @@ class RunValidator:
         error, category = self._observer.failure
         comparison = self._compare(execution)
         if not error and comparison is not None and comparison["result"] == "failed":
-            error, category = golden.describe_mismatch(comparison), GOLDEN
+            error, category = golden_notebook_comparison.describe_mismatch(comparison), GOLDEN
         return ValidationResult(error, category, comparison, self._observer.to_wire())
 
     def _compare(self, execution: ExecutionResult) -> dict[str, Any] | None:
@@ -73,8 +73,8 @@ class RunValidator:
         if self._golden is None:
             return None
         if execution.failure is not None:
-            return {**golden.SKIPPED_COMPARISON, "strategy": self._comparison.strategy}
-        return golden.compare_to_wire(execution.notebook, self._golden, self._comparison)
+            return {**golden_notebook_comparison.SKIPPED_COMPARISON, "strategy": self._comparison.strategy}
+        return golden_notebook_comparison.compare_to_wire(execution.notebook, self._golden, self._comparison)
 
     def _report(self, findings: list[NotebookFinding]) -> None:
         for finding in findings:

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from argosy.errors import Conflict, UserError
 from argosy.gitops.application_client.application_service import MAX_WRITE_ATTEMPTS, ApplicationService, utc_now
-from argosy.gitops.application_client.projects import load_project
+from argosy.gitops.application_client.appproject_operations import load_project
 from argosy.gitops.policy.builtin_and_project_roles import format_role_subject
 from argosy.kube.resource_key import ResourceKey
-from argosy.web.auth.account_changes import generate_token_id
+from argosy.web.auth.account_password_token_store import generate_token_id
 from argosy.web.auth.accounts import (
     ACCOUNTS_SECRET,
     SIGNING_KEY,
