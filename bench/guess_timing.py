@@ -17,8 +17,8 @@ from argosy.gitops.redaction.never_masked_object_names import PublicWords
 from argosy.observability.redaction.four_byte_word_filter import list_words
 from argosy.observability.redaction.secret_mask import SecretMask
 from argosy.web.auth.caller import NOBODY
-from argosy.web.redacted_response_input_restoration import conceal_request
 from argosy.web.request import QueryParameters, RequestContext
+from argosy.web.request_input_echo import conceal_request
 
 LIMIT = 0.15  # a ratio of 0.85 to 1.15
 LENGTHS = (10, 22, 52, 100)

@@ -18,7 +18,7 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING
 
 from argosy import __version__
-from argosy.cli.argparse_subclass_with_error_hints import ARGOCD, COMPAT, CommandParser
+from argosy.cli.command_parser import ARGOCD, COMPAT, CommandParser
 from argosy.cli.error_messages import OutputClosed, report_error
 from argosy.cli.exit_codes import EXIT_INTERRUPTED, EXIT_OK
 from argosy.command_modules import COMMANDS

@@ -24,7 +24,7 @@ from argosy.kube.resource_key import ResourceKey
 from argosy.observability.redaction.secret_mask import SecretMask
 from argosy.observability.redaction.secret_origin_and_scope import SecretScope
 from argosy.web.middleware.asgi_request_pipeline import WebApplication
-from argosy.web.redacted_response_input_restoration import NO_ECHO
+from argosy.web.request_input_echo import NO_ECHO
 from argosy.web.route import Route
 from support.deadlines import wait_until_async
 from support.engine import Repository

@@ -30,11 +30,11 @@ from argosy.gitops.live import (
 )
 from argosy.gitops.policy import prune_policy
 from argosy.gitops.reconciler.object_permission_and_deletion_check import build_permission_check, find_deletion_refusal
-from argosy.gitops.reconciler.reconciler_settings_dataclass import ReconcilerSettings
+from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.source.repository_access_settings import SourceSettings
 from argosy.gitops.source.repository_mirrors import Repositories
 from argosy.gitops.sync.effective_apply_and_prune_options import OperationOptions
-from argosy.gitops.sync.pruned_object_deletion import find_prune_refusal
+from argosy.gitops.sync.prune import find_prune_refusal
 from argosy.gitops.sync.sync_options import SyncOptions
 from argosy.gitops.sync.sync_plan import OperationContext, plan_tasks
 from argosy.kube.client import KindInfo

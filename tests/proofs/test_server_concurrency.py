@@ -23,7 +23,7 @@ from argosy.kube.objects import Manifest
 from argosy.kube.patch import json_patch
 from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.sandbox.apiserver.resource_write_pipeline import Registry
+from argosy.sandbox.apiserver.registry import Registry
 from argosy.sandbox.store import Store
 from support.clusters import TOKEN, configmap, served
 

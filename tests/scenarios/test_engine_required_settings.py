@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from argosy.errors import ArgosyError, ClusterError, Forbidden
-from argosy.gitops.engine.controller_liveness_and_readiness import ControllerHealth
+from argosy.gitops.engine.liveness import ControllerHealth
 from argosy.kube.client import Cluster
 from argosy.kube.controller import informer
 from argosy.kube.controller.clock import Backoff

@@ -297,7 +297,7 @@ def test_run_suggests_push_and_sync_and_a_second_run_has_nothing_to_do(clone: Sh
 
 
 def test_dry_run_flag_suggests_promote_plan(clone: Shelf, capsys: pytest.CaptureFixture[str]) -> None:
-    from argosy.cli.argparse_subclass_with_error_hints import UsageError
+    from argosy.cli.command_parser import UsageError
     from argosy.main import main
 
     with pytest.raises(UsageError):

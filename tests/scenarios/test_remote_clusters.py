@@ -17,8 +17,8 @@ import pytest
 from argosy.cli.application_service_connection import open_cluster
 from argosy.features.clusters.service import fetch_state, find_cluster
 from argosy.gitops.application_client.application_service import ApplicationService
-from argosy.gitops.engine.controller_liveness_and_readiness import ControllerHealth
-from argosy.gitops.reconciler.remote_cluster_reconnect_loop import RETRY_SECONDS
+from argosy.gitops.engine.liveness import ControllerHealth
+from argosy.gitops.reconciler.remote_cluster_connection import RETRY_SECONDS
 from argosy.kube.client.cluster_client import connect
 from argosy.kube.client.connection_settings import Connection
 from argosy.kube.controller.log_context import get_log_fields
@@ -185,10 +185,10 @@ async def test_invalid_cluster_secret_is_reported_with_its_field(
     metadata = {"name": "cluster-far", "namespace": CONTROL, "labels": {"argocd.argoproj.io/secret-type": "cluster"}}
     await room.cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data})
     noted = Noted()
-    logging.getLogger("argosy.gitops.reconciler.remote_cluster_reconnect_loop").addHandler(noted)
+    logging.getLogger("argosy.gitops.reconciler.remote_cluster_connection").addHandler(noted)
     await room.deliver(destination=THERE)
     message = await room.until_condition("ComparisonError")
-    logging.getLogger("argosy.gitops.reconciler.remote_cluster_reconnect_loop").removeHandler(noted)
+    logging.getLogger("argosy.gitops.reconciler.remote_cluster_connection").removeHandler(noted)
     assert noted.about == [{}]  # log lines of a cluster do not name the Application that needed it first
     assert "cluster far" in message and words in message and "(Secret cluster-far)" in message
     await room.until(is_unknown)
@@ -202,7 +202,7 @@ async def test_unexpected_connect_error_is_reported_and_retried(
         raise TypeError("nobody thought of this")
 
     with monkeypatch.context() as broken:
-        broken.setattr("argosy.gitops.reconciler.remote_cluster_reconnect_loop.connect", fails)
+        broken.setattr("argosy.gitops.reconciler.remote_cluster_connection.connect", fails)
         room.repository.push(ONE)
         await far.declare(room)
         await room.deliver(destination=THERE, syncPolicy=AUTOMATED)
@@ -377,7 +377,7 @@ async def test_started_step_in_a_remote_cluster_completes_when_the_engine_stops(
     async def slowly(connection: Connection) -> Any:
         return Slowly(await connect(connection), step_started)
 
-    monkeypatch.setattr("argosy.gitops.reconciler.remote_cluster_reconnect_loop.connect", slowly)
+    monkeypatch.setattr("argosy.gitops.reconciler.remote_cluster_connection.connect", slowly)
     async with engine_room(tmp_path) as room:
         room.repository.push({"app/settings.yaml": config_map(a="1")})
         await far.declare(room)

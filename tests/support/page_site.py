@@ -19,7 +19,7 @@ from argosy.gitops.application_client.application_service import ApplicationServ
 from argosy.gitops.cluster_view.cluster_view import ViewFreshness
 from argosy.gitops.policy.rbac import RbacRequester
 from argosy.gitops.reconciler.app_memo import AppMemos
-from argosy.gitops.reconciler.reconciler_settings_dataclass import ReconcilerSettings
+from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.reconciler.render_cache import RenderCache
 from argosy.kube.controller.cache import InformerCache
 from argosy.kube.objects import Manifest

@@ -1,7 +1,7 @@
 """Placeholders that stand in for secret values in one request, and what restores them in its response.
 
 In: pairs of a placeholder and the text that was sent. Out: data with the sent texts. Never: does less work for a
-request without a secret value; see request_echo.
+request without a secret value; see request_input_echo.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from argosy.kube.well_known_kinds import APPLICATION
 from argosy.observability.redaction.secret_mask import SecretMask
 from argosy.observability.redaction.secret_origin_and_scope import INSTALLATION, SecretScope
 from argosy.web import authorization
-from argosy.web.redacted_response_input_restoration import conceal_request, list_sent_texts
 from argosy.web.request import RequestContext
+from argosy.web.request_input_echo import conceal_request, list_sent_texts
 from argosy.web.route import Route
 
 TENANT_RESOURCES: Final = ("applications", "applicationsets", "projects", "logs")  # resources that tenants write

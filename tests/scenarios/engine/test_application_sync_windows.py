@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.reconciler.operation_step_choice import CLOSED_WINDOW_RECHECK_SECONDS
+from argosy.gitops.reconciler.operation_dispatcher import CLOSED_WINDOW_RECHECK_SECONDS
 from support.engine import Room, config_map
 
 pytestmark = pytest.mark.anyio

@@ -14,11 +14,11 @@ from argosy.gitops.redaction.never_masked_object_names import PublicWords
 from argosy.observability.redaction import constant_time_replacement
 from argosy.observability.redaction.four_byte_word_filter import data_may_contain, list_first_words, list_words
 from argosy.observability.redaction.secret_mask import SecretMask
-from argosy.web import authorization, redacted_response_input_restoration
+from argosy.web import authorization, request_input_echo
 from argosy.web.auth.caller import NOBODY
 from argosy.web.middleware.asgi_request_pipeline import WebApplication
-from argosy.web.redacted_response_input_restoration import conceal_request
 from argosy.web.request import QueryParameters, RequestContext
+from argosy.web.request_input_echo import conceal_request
 from argosy.web.responses import JsonResponse
 from argosy.web.route import Route, SignedIn
 from support.page_site import CONTROL, a_request, a_site
@@ -35,11 +35,11 @@ PLACES: dict[str, Callable[[str], dict[str, Any]]] = {
     "twice": lambda guess: {"query": QueryParameters([("q", guess), ("tab", guess)])},
 }
 STEPS = (
-    (redacted_response_input_restoration, "_build_stand_in"),
-    (redacted_response_input_restoration, "_pick_character"),
-    (redacted_response_input_restoration, "_compile_spellings"),
-    (redacted_response_input_restoration, "_encode_like"),
-    (redacted_response_input_restoration, "_replace_secrets"),
+    (request_input_echo, "_build_stand_in"),
+    (request_input_echo, "_pick_character"),
+    (request_input_echo, "_compile_spellings"),
+    (request_input_echo, "_encode_like"),
+    (request_input_echo, "_replace_secrets"),
     (constant_time_replacement, "iter_named_forms"),
 )
 
@@ -48,10 +48,8 @@ STEPS = (
 def same_stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
     """Random stand-ins: one in many thousands contains a word of the response by chance and costs one more pass."""
     rng = random.Random(7)
-    monkeypatch.setattr(redacted_response_input_restoration.secrets, "token_bytes", rng.randbytes)
-    monkeypatch.setattr(
-        redacted_response_input_restoration.secrets, "token_hex", lambda size: rng.randbytes(size).hex()
-    )
+    monkeypatch.setattr(request_input_echo.secrets, "token_bytes", rng.randbytes)
+    monkeypatch.setattr(request_input_echo.secrets, "token_hex", lambda size: rng.randbytes(size).hex())
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from markupsafe import escape
 
 from argosy.features.health_checks import page as settings_health
 from argosy.web.middleware.asgi_request_pipeline import WebApplication
-from argosy.web.redacted_response_input_restoration import conceal_form_fields
 from argosy.web.request import QueryParameters, RequestContext
+from argosy.web.request_input_echo import conceal_form_fields
 from argosy.web.responses import PageResponse
 from argosy.web.route import Route, SignedIn
 from support.page_site import CONTROL, a_site

@@ -19,9 +19,9 @@ from argosy.cli.cluster_target import ClusterTarget, TargetOptions, find_target
 from argosy.cli.sandbox_data_folder_and_lock import get_state_folder
 from argosy.errors import ClusterError, UserError
 from argosy.gitops.application_client.control_namespace import find_control_namespace
-from argosy.gitops.engine.controller_liveness_and_readiness import STUCK_SECONDS, ControllerHealth
 from argosy.gitops.engine.engine import Engine, EngineOptions, compute_total_workers
 from argosy.gitops.engine.leader_or_shard_start import run_leading_engine, run_sharded_engine
+from argosy.gitops.engine.liveness import STUCK_SECONDS, ControllerHealth
 from argosy.kube.client import Cluster
 from argosy.kube.client.cluster_client import connect
 from argosy.kube.client.connection_settings import load_in_cluster_connection

@@ -39,7 +39,7 @@ from argosy.gitops.reconciler.desired_state_builder import DesiredStateBuilder
 from argosy.gitops.reconciler.desired_state_values import DesiredState, DesiredStateRequest
 from argosy.gitops.reconciler.impersonation import user_to_impersonate
 from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
-from argosy.gitops.reconciler.reconciler_settings_dataclass import ReconcilerSettings
+from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.reconciler.render_cache import RenderCache
 from argosy.gitops.reconciler.settings_watch import SettingsWatcher
 from argosy.gitops.source.folder_tree import FolderTree

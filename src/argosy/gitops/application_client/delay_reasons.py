@@ -20,7 +20,7 @@ from argosy.gitops.application.project_spec import BUDGETS_CONFIG_MAP
 from argosy.gitops.application_client.application_service import ApplicationService, utc_now
 from argosy.gitops.coexistence.argocd_detection import UNKNOWN_ENGINES, detect_engines_or_unknown
 from argosy.gitops.policy.application_delivery_engine_detection import DeliveryEngines
-from argosy.gitops.reconciler.reconciler_settings_dataclass import ReconcilerSettings
+from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.status.projects_over_worker_budget_configmap import (
     BudgetUse,
     find_budget_use,

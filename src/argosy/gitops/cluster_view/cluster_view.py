@@ -28,7 +28,7 @@ from argosy.gitops.policy.application_delivery_engine_detection import (
     build_engines,
     is_application_controller,
 )
-from argosy.gitops.reconciler.reconciler_settings_dataclass import ReconcilerSettings
+from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.reconciler.render_cache import RenderCache
 from argosy.gitops.reconciler.settings_watch import SettingsWatcher
 from argosy.gitops.reconciler.watched_cluster import WatchedObjects

@@ -155,7 +155,7 @@ class ArgoCDDetector:
                 for labels in CONTROLLER_SELECTORS
             ]
             for informer in informers:
-                tasks.create_task(informer.run(), name="beside")
+                tasks.create_task(informer.run(), name="informer of controllers")
             for informer in informers:
                 await informer.synced.wait()
             await self._update_forever()

@@ -31,7 +31,7 @@ from argosy.gitops.reconciler import Reconciler
 from argosy.gitops.reconciler.application_controller import ApplicationController
 from argosy.gitops.reconciler.cluster_registry import ClusterRegistry
 from argosy.gitops.reconciler.ownership.delivery_handover import DeliveryHandover, describe_lost_applications
-from argosy.gitops.reconciler.remote_cluster_reconnect_loop import RemoteCluster
+from argosy.gitops.reconciler.remote_cluster_connection import RemoteCluster
 from argosy.gitops.reconciler.settings_watch import SETTINGS_KINDS, SettingsWatcher
 from argosy.gitops.reconciler.watched_cluster import WatchedCluster
 from argosy.gitops.reconciler.worker_time_budget_reporter import BudgetReporter
@@ -221,8 +221,8 @@ class Engine:
         context = ControllerContext(self.cluster, self.cache, self.clock)
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(_run_task(self.informers.run), name="everything")
-                tasks.create_task(_run_task(self.argocd_detection.run), name="beside")
+                tasks.create_task(_run_task(self.informers.run), name="informers")
+                tasks.create_task(_run_task(self.argocd_detection.run), name="Argo CD detection")
                 tasks.create_task(self.confinement.run(), name="confinement check")
                 await self.informers.wait_synced()
                 await self.argocd_detection.wait_until_detected()
@@ -238,7 +238,7 @@ class Engine:
                     _run_task(partial(run_all_workers, grace_seconds=self.options.grace_seconds)), name="workers"
                 )
                 if self.sharding is not None:
-                    tasks.create_task(_run_task(self.sharding.run), name="sharing")
+                    tasks.create_task(_run_task(self.sharding.run), name="sharding")
         finally:
             if self.sharding is not None:
                 await self.sharding.leave()  # at once: other replicas wait for our Applications

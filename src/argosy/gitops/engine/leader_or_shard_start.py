@@ -12,8 +12,8 @@ from typing import Final
 
 from argosy.errors import ClusterError, TransientError, UserError
 from argosy.gitops.application_client.control_namespace import LEADER_LEASE_NAME
-from argosy.gitops.engine.controller_liveness_and_readiness import ControllerHealth
 from argosy.gitops.engine.engine import Engine, EngineOptions, compute_total_workers
+from argosy.gitops.engine.liveness import ControllerHealth
 from argosy.gitops.engine.shard_application_takeover import wait_for_no_leader, wait_for_no_members
 from argosy.kube.client import Cluster
 from argosy.kube.controller import run_as_leader

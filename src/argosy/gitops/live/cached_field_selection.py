@@ -1,7 +1,7 @@
 """Decides how much of each live object the cache keeps: objects of Applications whole, the rest trimmed.
 
 In: kinds and live manifests, tracking settings. Out: the manifest without the fields that argosy never reads. Never:
-trims an object that an Application tracks, or an Application; changes a manifest in place.
+trims an object that an Application tracks, or an Application; changes a value.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import orjson
 from argosy.gitops.live.stuck_containers import CONTAINER_STATUS_FIELDS, find_image_failure
 from argosy.gitops.live.tracking import TrackingSettings, read_instance_name
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.shared_texts import SharedTexts
+from argosy.kube.objects.shared_texts import SHARED_TEXTS
 from argosy.kube.resource_key import GroupKind
 from argosy.kube.well_known_kinds import (
     APP_PROJECT,
@@ -65,7 +65,6 @@ class ApplicationCachePolicy:
         # Returns the same version of the object if another part of the process already holds it.
         self.deduplicate: Callable[[Manifest], Manifest] = lambda manifest: manifest
         self._field_sets: dict[bytes, Any] = {}
-        self._shared_texts = SharedTexts()
 
     def needs_full_objects(self, kind: GroupKind) -> bool:
         return kind in KINDS_KEPT_WHOLE
@@ -84,7 +83,7 @@ class ApplicationCachePolicy:
         if (existing := self.deduplicate(manifest)) is not manifest:
             return existing
         trimmed = self._select_fields(manifest)
-        self._shared_texts.share(trimmed)
+        SHARED_TEXTS.share(trimmed)
         return trimmed
 
     def _select_fields(self, manifest: Manifest) -> Manifest:

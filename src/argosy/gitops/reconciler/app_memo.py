@@ -15,8 +15,8 @@ from argosy.errors import UserError
 from argosy.gitops.application import Application, Source
 from argosy.gitops.application.step_results import RenderResult
 from argosy.gitops.reconciler.app_state_values import AppState
-from argosy.gitops.reconciler.objects_missing_in_informer_cache import FetchedObjects
-from argosy.gitops.reconciler.reconciler_settings_dataclass import ReconcilerSettings
+from argosy.gitops.reconciler.fetched_objects import FetchedObjects
+from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.render import BuildSettings
 from argosy.gitops.status.conditions import AppCondition
 from argosy.gitops.sync.wave_step import AppliedMessages

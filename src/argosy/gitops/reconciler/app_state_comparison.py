@@ -47,17 +47,17 @@ from argosy.gitops.live import (
 from argosy.gitops.reconciler.app_memo import CachedAppState, ComparisonMemo
 from argosy.gitops.reconciler.app_state_values import AppState
 from argosy.gitops.reconciler.desired_state_values import DesiredState
+from argosy.gitops.reconciler.fetched_objects import ObjectFetch
 from argosy.gitops.reconciler.impersonation import impersonate_service_account
 from argosy.gitops.reconciler.object_permission_and_deletion_check import (
     IsAllowed,
     build_permission_check,
     check_keys_in_scope,
 )
-from argosy.gitops.reconciler.objects_missing_in_informer_cache import ObjectFetch
 from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
-from argosy.gitops.reconciler.reconciler_settings_dataclass import ReconcilerSettings
+from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.reconciler.resources_and_warnings import build_resources, build_warnings, describe_shared_resources
-from argosy.gitops.reconciler.server_side_dry_run_prediction import predict_by_dry_run
+from argosy.gitops.reconciler.server_side_diff import predict_by_dry_run
 from argosy.gitops.status.conditions import AppCondition, ConditionType
 from argosy.gitops.status.resources import list_resource_keys
 from argosy.kube.client import Catalog

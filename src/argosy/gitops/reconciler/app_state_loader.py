@@ -19,8 +19,8 @@ from argosy.gitops.reconciler.app_memo import AppMemos
 from argosy.gitops.reconciler.app_state_values import AppState
 from argosy.gitops.reconciler.desired_state_builder import DesiredStateBuilder, format_load_error
 from argosy.gitops.reconciler.desired_state_values import DesiredStateRequest
-from argosy.gitops.reconciler.destination_comparison_and_sync import DestinationCluster
-from argosy.gitops.reconciler.reconciler_settings_dataclass import ReconcilerSettings
+from argosy.gitops.reconciler.destination_cluster import DestinationCluster
+from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.reconciler.unknown_state import LIVE_STATE_ERROR, build_unknown_state
 from argosy.gitops.status.conditions import AppCondition, ConditionType
 from argosy.gitops.status.status_builder import is_comparison_outdated

@@ -22,7 +22,7 @@ from argosy.gitops.reconciler.ignored_updates import IgnoredUpdateFilter
 from argosy.gitops.reconciler.ownership.application_claim_fence import ApplicationClaims
 from argosy.gitops.reconciler.ownership.claim_before_reconcile_queue import ClaimQueue
 from argosy.gitops.reconciler.ownership.delivery_handover import DeliveryHandover
-from argosy.gitops.reconciler.reconciler_settings_dataclass import ReconcilerSettings
+from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.reconciler.setting_error_messages import SettingFaultLog
 from argosy.gitops.reconciler.settings_watch import SettingsWatcher
 from argosy.gitops.reconciler.unknown_state import read_compared_revisions

@@ -17,8 +17,8 @@ from typing import Final
 from argosy.annotations import REFRESH
 from argosy.gitops.application import Application, read_destination
 from argosy.gitops.policy.destination_cluster_lookup import IN_CLUSTER_SERVER, KnownCluster
-from argosy.gitops.reconciler.destination_comparison_and_sync import DestinationCluster, DestinationUnavailable
-from argosy.gitops.reconciler.remote_cluster_reconnect_loop import RemoteCluster
+from argosy.gitops.reconciler.destination_cluster import DestinationCluster, DestinationUnavailable
+from argosy.gitops.reconciler.remote_cluster_connection import RemoteCluster
 from argosy.gitops.reconciler.settings_watch import SettingsWatcher
 from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.kube.controller import Clock, InformerCache

@@ -13,11 +13,11 @@ from argosy.gitops.application import Application
 from argosy.gitops.application.finalizer_names import is_controller_finalizer
 from argosy.gitops.application.project_spec import Project
 from argosy.gitops.reconciler.app_state_values import AppState
-from argosy.gitops.reconciler.destination_comparison_and_sync import DestinationCluster
+from argosy.gitops.reconciler.destination_cluster import DestinationCluster
 from argosy.gitops.reconciler.impersonation import impersonate_service_account
 from argosy.gitops.reconciler.object_permission_and_deletion_check import find_deletion_refusal
 from argosy.gitops.reconciler.reconcile_result_patch import ReconcileResult
-from argosy.gitops.reconciler.reconciler_settings_dataclass import ReconcilerSettings
+from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.status import application_event_manifests
 from argosy.gitops.status.conditions import AppCondition, ConditionType, conditions_to_wire
 from argosy.gitops.sync.app_deletion import DeletionStep, advance_deletion, needs_hooks_for_next_step

@@ -20,7 +20,7 @@ from argosy.gitops.live import add_tracking
 from argosy.gitops.policy.projects import permits_source
 from argosy.gitops.reconciler.app_memo import AppMemos, TrackedManifests
 from argosy.gitops.reconciler.desired_state_values import DesiredState, DesiredStateRequest
-from argosy.gitops.reconciler.reconciler_settings_dataclass import ReconcilerSettings
+from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.reconciler.render_cache import RenderCache, RenderRequest
 from argosy.gitops.render import build_chart_repository_error
 from argosy.gitops.source.signatures import build_signature_rule

@@ -9,7 +9,7 @@ from __future__ import annotations
 from argosy.gitops.application import Application
 from argosy.gitops.application.project_spec import Project
 from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
-from argosy.gitops.reconciler.reconciler_settings_dataclass import ReconcilerSettings
+from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.kube.client import User
 
 

@@ -14,7 +14,7 @@ from argosy.gitops.application.project_spec import Project
 from argosy.gitops.live import build_instance_name, is_self_referenced, read_instance_name
 from argosy.gitops.policy.projects import find_permission_error, permits_destination
 from argosy.gitops.policy.prune_policy import PruneCandidate, find_reason_to_keep
-from argosy.gitops.reconciler.reconciler_settings_dataclass import ReconcilerSettings
+from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.sync.sync_options import SyncOptions
 from argosy.kube.client import Catalog
 from argosy.kube.objects import Manifest, key_of

@@ -30,7 +30,7 @@ from argosy.gitops.reconciler.desired_state_values import DesiredState, DesiredS
 from argosy.gitops.reconciler.impersonation import impersonate_service_account
 from argosy.gitops.reconciler.object_permission_and_deletion_check import find_deletion_refusal
 from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
-from argosy.gitops.reconciler.reconciler_settings_dataclass import ReconcilerSettings
+from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.status.conditions import AppCondition, ConditionType
 from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.gitops.sync.auto_sync_decision import are_sources_equal

@@ -22,7 +22,7 @@ from argosy.gitops.live.stuck_containers import (
 )
 from argosy.gitops.policy.sync_windows import evaluate_sync_windows
 from argosy.gitops.reconciler.app_state_values import AppState
-from argosy.gitops.reconciler.reconciler_settings_dataclass import ReconcilerSettings
+from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.reconciler.unknown_state import adjust_sync_status
 from argosy.gitops.status.conditions import ConditionType
 from argosy.gitops.status.sync_hold_annotation import read_hold

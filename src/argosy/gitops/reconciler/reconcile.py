@@ -23,18 +23,18 @@ from argosy.gitops.reconciler.app_memo import AppMemos, SettledPass
 from argosy.gitops.reconciler.app_state_loader import AppStateLoader
 from argosy.gitops.reconciler.deletion import build_deletion_result, delete_resources
 from argosy.gitops.reconciler.desired_state_builder import DesiredStateBuilder
-from argosy.gitops.reconciler.destination_comparison_and_sync import (
+from argosy.gitops.reconciler.destination_cluster import (
     DestinationCluster,
     DestinationRegistry,
     DestinationUnavailable,
     LocalDestinationRegistry,
     every_kind_is_cached,
 )
+from argosy.gitops.reconciler.operation_dispatcher import OperationDispatcher
 from argosy.gitops.reconciler.operation_runner import format_conditions
-from argosy.gitops.reconciler.operation_step_choice import OperationDispatcher
 from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
 from argosy.gitops.reconciler.reconcile_result_patch import OperationResult, ReconcileResult, StatusReporter
-from argosy.gitops.reconciler.reconciler_settings_dataclass import ReconcilerSettings
+from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.reconciler.render_cache import RenderCache, RenderWorkers
 from argosy.gitops.reconciler.unknown_state import (
     build_unavailable_state,

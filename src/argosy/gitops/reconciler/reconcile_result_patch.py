@@ -15,8 +15,8 @@ from argosy import annotations as names
 from argosy.gitops.application import Application, OperationRequest, OperationState
 from argosy.gitops.reconciler.app_memo import AppMemos, CachedSummary, SettledPass
 from argosy.gitops.reconciler.app_state_values import AppState
-from argosy.gitops.reconciler.destination_comparison_and_sync import DestinationCluster
-from argosy.gitops.reconciler.reconciler_settings_dataclass import ReconcilerSettings
+from argosy.gitops.reconciler.destination_cluster import DestinationCluster
+from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.reconciler.unknown_state import adjust_sync_status, list_evaluated_conditions
 from argosy.gitops.status.conditions import AppCondition
 from argosy.gitops.status.history import append_deployment

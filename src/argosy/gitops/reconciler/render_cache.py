@@ -27,7 +27,7 @@ from argosy.gitops.reconciler.app_memo import AppMemos, CachedDigest, CachedRend
 from argosy.gitops.reconciler.worker_remote_bases import FetchedRemoteBases, RemoteBaseNeeded
 from argosy.gitops.render import BuildSettings, are_inputs_unchanged, build_environment, render
 from argosy.isolation.script_backoff import backoff_seconds
-from argosy.kube.objects.shared_texts import SharedTexts
+from argosy.kube.objects.shared_texts import SHARED_TEXTS
 from argosy.kube.resource_key import ResourceKey
 
 log = logging.getLogger("argosy.gitops.render")  # the logger name that users filter by
@@ -90,7 +90,6 @@ class RenderCache:
     ) -> None:
         """`clock` is monotonic; `now` is for messages."""
         self._workers, self._memos, self._clock, self._now = workers, memos, clock, now
-        self._shared_texts = SharedTexts()
         self.control_namespace = ""  # messages omit this namespace
         self.render_count = 0  # renders that were executed
 
@@ -241,7 +240,7 @@ class RenderCache:
                     call, request.checkout, app, request.source, request.settings
                 )
                 for manifest in rendered.manifests:
-                    self._shared_texts.share(manifest)
+                    SHARED_TEXTS.share(manifest)
                 return rendered
             except RemoteBaseNeeded as needed:
                 if len(fetched) >= MAX_REMOTE_BASES:

@@ -20,7 +20,7 @@ from argosy.gitops.health.aggregate import (
 )
 from argosy.gitops.live import read_instance_name
 from argosy.gitops.reconciler.object_permission_and_deletion_check import IsAllowed
-from argosy.gitops.reconciler.reconciler_settings_dataclass import ReconcilerSettings
+from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.status.conditions import AppCondition, ConditionType
 from argosy.gitops.status.resources import ResourceStatus, build_resource
 from argosy.kube.objects import Manifest

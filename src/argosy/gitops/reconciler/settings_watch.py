@@ -30,7 +30,7 @@ from argosy.gitops.policy.global_projects import GLOBAL_PROJECTS_KEY, apply_glob
 from argosy.gitops.policy.impersonation import read_impersonation
 from argosy.gitops.policy.rbac_config import RBAC_CM, read_access_policy
 from argosy.gitops.reconciler.health_check_failure_log import CheckFailureLog
-from argosy.gitops.reconciler.reconciler_settings_dataclass import EvaluateJq, ReconcilerSettings
+from argosy.gitops.reconciler.reconciler_settings import EvaluateJq, ReconcilerSettings
 from argosy.gitops.reconciler.setting_error_messages import (
     add_location,
     describe_fault,

@@ -17,7 +17,7 @@ from argosy.gitops.application.unknown_fields import find_missing_field
 from argosy.gitops.policy.projects import list_violations
 from argosy.gitops.reconciler.app_state_values import AppState
 from argosy.gitops.reconciler.desired_state_values import DesiredState
-from argosy.gitops.reconciler.reconciler_settings_dataclass import ReconcilerSettings
+from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.status.conditions import AppCondition, ConditionType
 from argosy.gitops.status.status_json_conversions import as_mapping
 

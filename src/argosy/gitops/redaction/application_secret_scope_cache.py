@@ -36,7 +36,7 @@ class _CachedScope(NamedTuple):
 class ScopeCache:
     """A scope depends on the Application, its project and its words in Git. The informer cache never changes an object
     in place, so the same objects have the same scope. A scope that also depends on live objects is valid for
-    OBJECTS_SECONDS. Thread-safe: each log line needs a scope.
+    OBJECTS_TTL_SECONDS. Thread-safe: each log line needs a scope.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class ScopeCache:
         return len(self._entries)
 
     def drop(self, key: ResourceKey) -> None:
-        """Drop the scope of a deleted Application."""
+        """Drop the scope of a changed or deleted Application: it holds the previous version."""
         with self._lock:
             self._entries.pop(key, None)
 

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 import orjson
 
 from argosy.gitops.application_client.filtered_app_list import AppRow
-from argosy.gitops.reconciler.reconciler_settings_dataclass import ReconcilerSettings
+from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.reconciler.render_cache import RenderCache
 from argosy.gitops.redaction.application_secret_scope_cache import ScopeCache
 from argosy.gitops.redaction.cluster_secret_mask_builder import SecretCacheSource, find_instance_label
@@ -118,11 +118,8 @@ class ApplicationMasks:
         return False
 
     def drop(self, key: ResourceKey) -> None:
-        """Drop the cached value of a deleted object."""
+        """Drop what is cached of a changed or deleted object: it holds the previous version."""
         self._manifests.pop(key, None)
-        self.drop_scope(key)
-
-    def drop_scope(self, key: ResourceKey) -> None:
         if key[:2] == APPLICATION:
             self._scopes.drop(key)
 
@@ -218,11 +215,8 @@ def build_masks(source: MaskSource, control_namespace: str, mask: SecretMask) ->
 
     def on_change(old: Manifest | None, new: Manifest | None) -> None:
         key = key_of(new or old or {})
-        if new is not None:
-            masks.drop_scope(key)  # it holds the previous version
-            return
         masks.drop(key)
-        if key[:2] == APPLICATION:
+        if key[:2] == APPLICATION and new is None:
             git_words.drop(key)
 
     source.add_listener(on_change)

@@ -28,7 +28,7 @@ from argosy.gitops.sync import hook_release_and_deletion
 from argosy.gitops.sync.apply import MAX_CONFLICT_ATTEMPTS, ApplyRequest, apply_manifest
 from argosy.gitops.sync.effective_apply_and_prune_options import ApplyOptions, is_deletion_approved
 from argosy.gitops.sync.live_object_fetch import fetch_live
-from argosy.gitops.sync.pruned_object_deletion import FindDeletionRefusal
+from argosy.gitops.sync.prune import FindDeletionRefusal
 from argosy.gitops.sync.sync_options import CONFIRM_VALUE, SyncOptions, find_keep_reason
 from argosy.gitops.sync.sync_plan import OperationContext, prepare_hooks
 from argosy.gitops.sync.task_health import AssessAll

@@ -26,7 +26,7 @@ from argosy.gitops.sync.live_object_fetch import fetch_live
 from argosy.gitops.sync.notebook_wave_holds import NOTEBOOK_CHECK_SECONDS, FindWaveHold
 from argosy.gitops.sync.observed_generation_check import correct_stale_health
 from argosy.gitops.sync.operation_termination import TERMINATING_PREFIX, terminate_operation
-from argosy.gitops.sync.pruned_object_deletion import FindDeletionRefusal
+from argosy.gitops.sync.prune import FindDeletionRefusal
 from argosy.gitops.sync.sync_options import SyncOptions
 from argosy.gitops.sync.task_health import AssessAll, update_running_tasks
 from argosy.gitops.sync.task_states import (

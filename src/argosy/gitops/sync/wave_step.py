@@ -22,7 +22,7 @@ from argosy.gitops.sync.apply import ApplyRequest, ApplyResult, apply_manifest, 
 from argosy.gitops.sync.effective_apply_and_prune_options import OperationOptions, SyncSettings
 from argosy.gitops.sync.health_gate_annotations import GateKind, append_deadline
 from argosy.gitops.sync.live_object_fetch import fetch_live
-from argosy.gitops.sync.pruned_object_deletion import FindDeletionRefusal, find_prune_refusal, prune_object
+from argosy.gitops.sync.prune import FindDeletionRefusal, find_prune_refusal, prune_object
 from argosy.gitops.sync.task_order import find_defined_kind
 from argosy.gitops.sync.task_states import (
     DELETION_OF,

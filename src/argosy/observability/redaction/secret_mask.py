@@ -2,7 +2,7 @@
 
 In: serialized data and its media type; the Application that it is about. Out: the same data with masks in place of
 values. Never: breaks the format: only strings of a document and text and attribute values of a page change; masks the
-value of a Secret that the data cannot quote (see secret_scope).
+value of a Secret that the data cannot quote (see secret_origin_and_scope).
 """
 
 from __future__ import annotations

@@ -10,10 +10,10 @@ from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.patch.managed_fields import record_update
 from argosy.sandbox.apiserver import status_errors
+from argosy.sandbox.apiserver.authorization import Attributes
 from argosy.sandbox.apiserver.kind_codec_and_validation import ApiKind
-from argosy.sandbox.apiserver.pluggable_authorizer_check import Attributes
+from argosy.sandbox.apiserver.registry import Registry
 from argosy.sandbox.apiserver.request_body_decoding_and_patches import decode_object
-from argosy.sandbox.apiserver.resource_write_pipeline import Registry
 from argosy.sandbox.apiserver.write_call_and_result_types import RegistryCall
 
 TokenReviewer = Callable[[str, Sequence[str]], tuple[User, list[str]] | None]

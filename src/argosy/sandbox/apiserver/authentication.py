@@ -16,8 +16,8 @@ import orjson
 
 from argosy.kube.client import User
 from argosy.sandbox.apiserver import status_errors
+from argosy.sandbox.apiserver.authorization import AccessChecker, Attributes
 from argosy.sandbox.apiserver.metadata import Clock
-from argosy.sandbox.apiserver.pluggable_authorizer_check import AccessChecker, Attributes
 from argosy.sandbox.apiserver.service_account_tokens import ISSUER, ServiceAccountTokens
 from argosy.sandbox.store import Store, StoreEvent
 

@@ -19,6 +19,7 @@ from argosy.errors import UserError
 from argosy.kube.client.private_file_permission_check import check_private_file
 from argosy.kube.client.private_file_writer import write_private
 from argosy.sandbox.apiserver.authentication import TokenAuthenticator
+from argosy.sandbox.apiserver.authorization import AccessChecker
 from argosy.sandbox.apiserver.cel_rules import CelRuleEvaluator
 from argosy.sandbox.apiserver.controllers import bootstrap_objects
 from argosy.sandbox.apiserver.controllers.controller import KeyedController
@@ -29,10 +30,9 @@ from argosy.sandbox.apiserver.controllers.namespace_controller import NamespaceC
 from argosy.sandbox.apiserver.deletion import ObjectDeleter
 from argosy.sandbox.apiserver.listing import Lister
 from argosy.sandbox.apiserver.metadata import Clock, utc_now
-from argosy.sandbox.apiserver.pluggable_authorizer_check import AccessChecker
 from argosy.sandbox.apiserver.rbac import RbacAuthorizer
+from argosy.sandbox.apiserver.registry import Registry
 from argosy.sandbox.apiserver.resource_catalog import ResourceCatalog
-from argosy.sandbox.apiserver.resource_write_pipeline import Registry
 from argosy.sandbox.apiserver.service_account_tokens import ServiceAccountTokens
 from argosy.sandbox.apiserver.subresources import SubresourceHandler
 from argosy.sandbox.apiserver.write_call_and_result_types import ADMIN

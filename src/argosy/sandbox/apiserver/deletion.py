@@ -20,7 +20,7 @@ from argosy.sandbox.apiserver import metadata as meta
 from argosy.sandbox.apiserver import status_errors
 from argosy.sandbox.apiserver.kind_codec_and_validation import ApiKind
 from argosy.sandbox.apiserver.listing import parse_int
-from argosy.sandbox.apiserver.resource_write_pipeline import Registry
+from argosy.sandbox.apiserver.registry import Registry
 from argosy.sandbox.apiserver.storage_encoding_and_size_check import build_encoder, is_removable
 from argosy.sandbox.apiserver.write_call_and_result_types import RegistryCall, WriteResult
 from argosy.sandbox.store import StoreEntry

@@ -16,7 +16,7 @@ from argosy.kube.schema import selectors
 from argosy.kube.schema.api_resource import ApiResource
 from argosy.sandbox.apiserver import escalation, status_errors
 from argosy.sandbox.apiserver.authentication import USER_SECRET_TYPE
-from argosy.sandbox.apiserver.pluggable_authorizer_check import SUPERUSER_GROUP, Attributes
+from argosy.sandbox.apiserver.authorization import SUPERUSER_GROUP, Attributes
 from argosy.sandbox.store import Store, StoreEvent
 
 RBAC_GROUP = "rbac.authorization.k8s.io"

@@ -20,8 +20,8 @@ from argosy.sandbox.apiserver import status_errors
 from argosy.sandbox.apiserver.access_reviews import AccessReviews, TokenReviewer
 from argosy.sandbox.apiserver.deletion import ObjectDeleter, read_delete_options
 from argosy.sandbox.apiserver.kind_codec_and_validation import ApiKind
+from argosy.sandbox.apiserver.registry import Registry
 from argosy.sandbox.apiserver.request_body_decoding_and_patches import apply_patch, decode_as_kind, decode_object
-from argosy.sandbox.apiserver.resource_write_pipeline import Registry
 from argosy.sandbox.apiserver.scale import build_apply_configuration, build_scale, set_replicas
 from argosy.sandbox.apiserver.service_account_tokens import ServiceAccountTokens
 from argosy.sandbox.apiserver.write_call_and_result_types import ADMIN, RegistryCall, WriteResult

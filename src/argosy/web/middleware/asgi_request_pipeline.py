@@ -43,13 +43,13 @@ from argosy.web.middleware import (
 from argosy.web.middleware.page_context import build_frame_values
 from argosy.web.middleware.response_serialization import HTML, JSON, serialize_response
 from argosy.web.page_templates import render_page
-from argosy.web.redacted_response_input_restoration import (
+from argosy.web.request import NotFoundOrForbidden, QueryParameters, RequestContext
+from argosy.web.request_input_echo import (
     FormFieldTokens,
     conceal_form_fields,
     conceal_request,
     restore_sent_fields,
 )
-from argosy.web.request import NotFoundOrForbidden, QueryParameters, RequestContext
 from argosy.web.response_placeholder_restoration import NO_ECHO, InputEcho
 from argosy.web.responses import BytesResponse, Headers, PageResponse, RedirectResponse, StreamResponse, WebResponse
 from argosy.web.route import READ_METHODS, Public, Route, RouteMatch, RouteTree, is_api_path

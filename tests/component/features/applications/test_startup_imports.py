@@ -64,7 +64,7 @@ def test_worker_that_renders_imports_no_other_step() -> None:
     program = "import pickle, sys; pickle.load(sys.stdin.buffer); print('|'.join(sys.modules))"
     done = subprocess.run([sys.executable, "-c", program], input=call, capture_output=True, check=True)
     modules = done.stdout.decode().strip().split("|")
-    steps = ("app_memo", "reconcile", "reconciler_settings_dataclass")
+    steps = ("app_memo", "reconcile", "reconciler_settings")
     assert [name for name in modules if name.startswith(("argosy.gitops.sync", "argosy.gitops.diff"))] == []
     assert {f"argosy.gitops.reconciler.{step}" for step in steps} & set(modules) == set()
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.gitops.engine.controller_liveness_and_readiness import SHUTDOWN_SECONDS, ControllerHealth
 from argosy.gitops.engine.engine import Engine, EngineOptions, compute_total_workers
+from argosy.gitops.engine.liveness import SHUTDOWN_SECONDS, ControllerHealth
 from argosy.kube.controller.leader_election import LeaderElection, LeaderElectionConfig
 from argosy.kube.resource_key import ResourceKey
 from support.deadlines import HANG_SECONDS

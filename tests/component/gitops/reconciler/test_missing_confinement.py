@@ -27,7 +27,7 @@ import asyncio, json, sys
 from pathlib import Path
 from support.deadlines import HANG_SECONDS
 from support.engine import config_map, engine_room
-from argosy.gitops.engine.controller_liveness_and_readiness import ControllerHealth
+from argosy.gitops.engine.liveness import ControllerHealth
 
 CHECK = "resource.customizations.health.ConfigMap"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
 import pytest
 
 from argosy.gitops.application import Application
@@ -131,3 +132,11 @@ def test_full_objects_are_needed_only_for_kinds_that_argosy_reads(
     keeping: ApplicationCachePolicy, group: str, kind: str, *, is_read: bool
 ) -> None:
     assert keeping.needs_full_objects(GroupKind(group, kind)) is is_read
+
+
+def test_cached_objects_share_equal_texts(keeping: ApplicationCachePolicy) -> None:
+    first, second = (
+        keeping.trim(add_tracking(orjson.loads(orjson.dumps(manifest())), APP, TRACKING)) for _ in range(2)
+    )
+    assert first["metadata"]["namespace"] is second["metadata"]["namespace"]
+    assert first["data"]["value"] is second["data"]["value"]

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from argosy.gitops.reconciler.objects_missing_in_informer_cache import FetchedObjects, ObjectFetch
+from argosy.gitops.reconciler.fetched_objects import FetchedObjects, ObjectFetch
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 

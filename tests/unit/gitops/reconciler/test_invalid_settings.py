@@ -10,7 +10,7 @@ import pytest
 
 from argosy.features.doctor.installation_state import list_setting_violations
 from argosy.gitops.analysis.rule_violation import Severity
-from argosy.gitops.reconciler.reconciler_settings_dataclass import ReconcilerSettings
+from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.reconciler.setting_error_messages import BOOLEAN_KEYS, SettingFaultLog
 from argosy.gitops.reconciler.settings_watch import SettingsWatcher
 from argosy.gitops.source.repository_access_settings import SourceSettings

@@ -11,7 +11,7 @@ from argosy.gitops.application.project_spec import read_project
 from argosy.gitops.live import TrackingSettings
 from argosy.gitops.reconciler.desired_state_builder import place_and_track
 from argosy.gitops.reconciler.object_permission_and_deletion_check import find_deletion_refusal
-from argosy.gitops.reconciler.reconciler_settings_dataclass import ReconcilerSettings
+from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.source.repository_mirrors import Repositories
 from argosy.gitops.sync.sync_options import SyncOptions
 from argosy.kube.client import KindInfo

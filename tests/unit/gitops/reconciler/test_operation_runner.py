@@ -32,7 +32,7 @@ from argosy.gitops.reconciler.operation_runner import (
     OperationRunner,
     OperationStep,
 )
-from argosy.gitops.reconciler.reconciler_settings_dataclass import ReconcilerSettings
+from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.source.repository_mirrors import Repositories
 from argosy.gitops.sync.effective_apply_and_prune_options import SyncSettings
 from argosy.gitops.sync.operation_state_machine import TIMEOUT_MESSAGE

@@ -11,7 +11,7 @@ import pytest
 from argosy.errors import ClusterError, cluster_error_from_status
 from argosy.gitops.live import TrackingSettings
 from argosy.gitops.policy.destination_cluster_lookup import KnownCluster
-from argosy.gitops.reconciler import remote_cluster_reconnect_loop
+from argosy.gitops.reconciler import remote_cluster_connection
 from argosy.gitops.reconciler.app_memo import AppMemos
 from argosy.kube.client.connection_settings import Connection
 from argosy.kube.controller import Clock, InformerCache
@@ -49,11 +49,11 @@ class Halved(EmbeddedCluster):
         return await asyncio.Future()
 
 
-def build_remote_cluster(*namespaces: str, clock: Clock = SYSTEM_CLOCK) -> remote_cluster_reconnect_loop.RemoteCluster:
+def build_remote_cluster(*namespaces: str, clock: Clock = SYSTEM_CLOCK) -> remote_cluster_connection.RemoteCluster:
     cluster, nothing = KnownCluster("far", "https://far.example", "far", namespaces=namespaces), lambda *_: None
     settings: Any = Unreadable()
     desired_states: Any = None
-    return remote_cluster_reconnect_loop.RemoteCluster(
+    return remote_cluster_connection.RemoteCluster(
         cluster,
         lambda: Connection(cluster.server),
         settings,

@@ -14,7 +14,7 @@ from argosy.fair_share import Budget
 from argosy.gitops.application import Destination
 from argosy.gitops.application.repository_url_parser import parse_url
 from argosy.gitops.policy.projects import permits_destination, permits_kind, permits_source
-from argosy.gitops.reconciler.reconciler_settings_dataclass import ReconcilerSettings
+from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.reconciler.settings_watch import SettingsWatcher
 from argosy.gitops.source.repository_access_settings import SourceSettings
 from argosy.gitops.source.repository_mirrors import Repositories

@@ -16,7 +16,7 @@ from argosy.gitops.reconciler.app_state_values import AppState
 from argosy.gitops.reconciler.desired_state_builder import DesiredStateBuilder, format_load_error
 from argosy.gitops.reconciler.desired_state_values import DesiredStateRequest
 from argosy.gitops.reconciler.operation_runner import OperationRunner
-from argosy.gitops.reconciler.reconciler_settings_dataclass import ReconcilerSettings
+from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.reconciler.render_cache import RenderCache, RenderRequest
 from argosy.gitops.source.repository_mirrors import Repositories
 from argosy.kube.client import Cluster

@@ -12,7 +12,7 @@ from argosy.gitops.application import Application, read_application
 from argosy.gitops.application.project_spec import read_project
 from argosy.gitops.application.step_results import RenderResult, SyncStatus
 from argosy.gitops.reconciler.desired_state_builder import _build_source_warnings
-from argosy.gitops.reconciler.reconciler_settings_dataclass import ReconcilerSettings
+from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.reconciler.unknown_state import (
     adjust_sync_status,
     build_unknown_state,

@@ -21,8 +21,8 @@ from argosy.observability.redaction.secret_encodings import iter_forms
 from argosy.observability.redaction.secret_mask import SecretMask
 from argosy.observability.redaction.secret_origin_and_scope import SecretOrigin, SecretScope
 from argosy.web.auth.caller import NOBODY
-from argosy.web.redacted_response_input_restoration import conceal_request
 from argosy.web.request import QueryParameters
+from argosy.web.request_input_echo import conceal_request
 from support.examples import examples
 from support.page_site import a_request, a_site
 

@@ -19,8 +19,8 @@ from argosy.observability.redaction.four_byte_word_filter import list_words
 from argosy.observability.redaction.secret_encodings import iter_forms, iter_named_forms
 from argosy.observability.redaction.secret_mask import SecretMask
 from argosy.web.auth.caller import NOBODY
-from argosy.web.redacted_response_input_restoration import conceal_request
 from argosy.web.request import QueryParameters
+from argosy.web.request_input_echo import conceal_request
 from support.examples import examples
 from support.page_site import a_request, a_site
 

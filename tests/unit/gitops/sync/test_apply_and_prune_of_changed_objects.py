@@ -12,7 +12,7 @@ from argosy.gitops.application import Application, OperationRequest, OperationSt
 from argosy.gitops.sync import hook_release_and_deletion
 from argosy.gitops.sync.apply import MAX_CONFLICT_ATTEMPTS, ApplyRequest, apply_manifest
 from argosy.gitops.sync.effective_apply_and_prune_options import ApplyOptions, OperationOptions
-from argosy.gitops.sync.pruned_object_deletion import prune_object
+from argosy.gitops.sync.prune import prune_object
 from argosy.gitops.sync.sync_options import SyncOptions
 from argosy.kube.client import Cluster, Propagation
 from argosy.kube.objects import Manifest

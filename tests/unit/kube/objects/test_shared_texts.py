@@ -62,7 +62,23 @@ def test_mappings_are_not_shared() -> None:
 def test_long_texts_and_many_texts_are_not_kept() -> None:
     texts = SharedTexts()
     texts.share({"data": "x" * (shared_texts.MAX_TEXT_LENGTH + 1)})
-    assert texts.count == 0
-    for number in range(shared_texts.MAX_TEXTS + 10):
-        texts.share({"name": f"object {number}"})
-    assert texts.count <= shared_texts.MAX_TEXTS
+    assert len(texts) == 0
+    texts.share({f"key-{number}": f"value {number}" for number in range(shared_texts.MAX_TEXTS + 10)})
+    assert len(texts) <= shared_texts.MAX_TEXTS
+
+
+def test_texts_of_a_secret_are_not_kept() -> None:
+    texts = SharedTexts()
+    last_applied = {"kubectl.kubernetes.io/last-applied-configuration": "of-a-test"}
+    texts.share({"kind": "Secret", "metadata": {"annotations": last_applied}, "data": {"password": "b2YtYS10ZXN0"}})
+    assert len(texts) == 0
+
+
+def test_subclass_of_text_is_left_alone() -> None:
+    class Marked(str):
+        __slots__ = ()
+
+    marked = Marked("web")
+    manifest = {"name": "web", "label": marked}
+    SharedTexts().share(manifest)
+    assert manifest["label"] is marked

@@ -12,8 +12,8 @@ from argosy.observability.redaction.constant_time_replacement import Substitutio
 from argosy.observability.redaction.four_byte_word_filter import list_words
 from argosy.observability.redaction.secret_mask import SecretMask
 from argosy.web.auth.caller import NOBODY
-from argosy.web.redacted_response_input_restoration import conceal_request
 from argosy.web.request import QueryParameters
+from argosy.web.request_input_echo import conceal_request
 from support.page_site import a_request, a_site
 
 SECRET = "pin-314159-abcdef"

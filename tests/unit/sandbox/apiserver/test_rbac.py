@@ -14,9 +14,9 @@ from argosy.kube.client import User
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.apiserver.authentication import hash_token
+from argosy.sandbox.apiserver.authorization import Attributes
 from argosy.sandbox.apiserver.control_plane import ControlPlane
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.sandbox.apiserver.pluggable_authorizer_check import Attributes
 from argosy.sandbox.apiserver.rbac import rule_allows
 from support.api_client import CONFIGS, MERGE, Api, config, deployment, named, pod
 from support.examples import examples

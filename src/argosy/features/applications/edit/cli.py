@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from argosy.cli.argparse_subclass_with_error_hints import UsageError
+from argosy.cli.command_parser import UsageError
 from argosy.cli.subcommand_flags_and_runner import (
     SubParsersAction,
     add_app_subcommand,

@@ -8,7 +8,7 @@ from argosy.errors import Conflict
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, split_api_version
 from argosy.sandbox.apiserver.controllers.controller import CONTROLLER_CALL
-from argosy.sandbox.apiserver.resource_write_pipeline import Registry
+from argosy.sandbox.apiserver.registry import Registry
 
 SYSTEM_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 RBAC_API_VERSION = "rbac.authorization.k8s.io/v1"

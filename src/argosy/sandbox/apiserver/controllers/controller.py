@@ -12,7 +12,7 @@ from argosy.kube.client import Propagation, User
 from argosy.kube.objects import Manifest
 from argosy.sandbox.apiserver.deletion import DeleteOptions, ObjectDeleter
 from argosy.sandbox.apiserver.kind_codec_and_validation import ApiKind
-from argosy.sandbox.apiserver.resource_write_pipeline import Registry
+from argosy.sandbox.apiserver.registry import Registry
 from argosy.sandbox.apiserver.write_call_and_result_types import RegistryCall
 from argosy.sandbox.store import StoreEntry, StoreEvent
 

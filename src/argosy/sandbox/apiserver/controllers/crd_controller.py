@@ -11,8 +11,8 @@ from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.sandbox.apiserver.controllers.controller import KeyedController
 from argosy.sandbox.apiserver.kind_codec_and_validation import ApiKind, get_bucket
+from argosy.sandbox.apiserver.registry import Registry
 from argosy.sandbox.apiserver.resource_catalog import CRD_BUCKET
-from argosy.sandbox.apiserver.resource_write_pipeline import Registry
 from argosy.sandbox.store import StoreEvent
 
 CLEANUP_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"

@@ -13,7 +13,7 @@ import orjson
 from argosy.errors import ClusterError
 from argosy.sandbox.apiserver.controllers.controller import CONTROLLER_CALL
 from argosy.sandbox.apiserver.deletion import DeleteOptions, ObjectDeleter
-from argosy.sandbox.apiserver.resource_write_pipeline import Registry
+from argosy.sandbox.apiserver.registry import Registry
 from argosy.sandbox.store import StoreEntry
 
 log = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from argosy.kube.resource_key import GroupKind, split_api_version
 from argosy.sandbox.apiserver.controllers.controller import KeyedController
 from argosy.sandbox.apiserver.deletion import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
 from argosy.sandbox.apiserver.kind_codec_and_validation import ApiKind
-from argosy.sandbox.apiserver.resource_write_pipeline import Registry
+from argosy.sandbox.apiserver.registry import Registry
 from argosy.sandbox.store import StoreEntry, StoreEvent
 
 MAX_ABSENT_OWNERS = 10_000

@@ -17,7 +17,7 @@ from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.sandbox.apiserver.controllers.controller import CONTROLLER_CALL, KeyedController
 from argosy.sandbox.apiserver.kind_codec_and_validation import ApiKind
-from argosy.sandbox.apiserver.resource_write_pipeline import Registry
+from argosy.sandbox.apiserver.registry import Registry
 from argosy.sandbox.store import StoreEvent
 
 ROOT_CA_CONFIG_MAP = "kube-root-ca.crt"

@@ -14,6 +14,7 @@ from argosy.errors import ArgosyError, ClusterError
 from argosy.kube.client import User
 from argosy.sandbox.apiserver import status_errors
 from argosy.sandbox.apiserver.authentication import impersonate
+from argosy.sandbox.apiserver.authorization import Attributes
 from argosy.sandbox.apiserver.http.content_negotiation import MEDIA_TYPES, negotiate_format
 from argosy.sandbox.apiserver.http.metrics import ApiServerMetrics
 from argosy.sandbox.apiserver.http.nonresource_endpoints import UNAUTHENTICATED_PATHS, NonResourceEndpoints
@@ -33,7 +34,6 @@ from argosy.sandbox.apiserver.http.request_and_response_io import (
 from argosy.sandbox.apiserver.http.resource_endpoints import ResourceEndpoints
 from argosy.sandbox.apiserver.http.response_encoding import encode_response
 from argosy.sandbox.apiserver.http.user_memory_and_watch_limits import WatchLimit, WriteBudget
-from argosy.sandbox.apiserver.pluggable_authorizer_check import Attributes
 
 if TYPE_CHECKING:
     from argosy.sandbox.apiserver.control_plane import ControlPlane

@@ -37,8 +37,8 @@ from argosy.sandbox.apiserver.listing import (
     parse_resource_version,
     read_list_options,
 )
+from argosy.sandbox.apiserver.registry import Registry
 from argosy.sandbox.apiserver.request_body_decoding_and_patches import decode_as_kind
-from argosy.sandbox.apiserver.resource_write_pipeline import Registry
 from argosy.sandbox.apiserver.subresources import SubresourceHandler
 from argosy.sandbox.apiserver.write_call_and_result_types import RegistryCall, WriteResult
 from argosy.sandbox.store import StoreEntry

@@ -16,7 +16,7 @@ from argosy.gitops.application.project_spec import Project
 from argosy.gitops.policy.sync_windows import evaluate_sync_windows
 from argosy.gitops.reconciler.app_state_values import AppState
 from argosy.gitops.reconciler.desired_state_builder import DesiredStateBuilder
-from argosy.gitops.reconciler.destination_comparison_and_sync import DestinationCluster, DestinationUnavailable
+from argosy.gitops.reconciler.destination_cluster import DestinationCluster, DestinationUnavailable
 from argosy.gitops.reconciler.operation_runner import format_conditions, start_operation
 from argosy.gitops.reconciler.operation_termination_decision import (
     OPERATION_REMOVED,
@@ -24,7 +24,7 @@ from argosy.gitops.reconciler.operation_termination_decision import (
     is_operation_removed,
 )
 from argosy.gitops.reconciler.reconcile_result_patch import OperationResult
-from argosy.gitops.reconciler.reconciler_settings_dataclass import ReconcilerSettings
+from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.reconciler.unknown_state import adjust_sync_status
 from argosy.gitops.status import application_event_manifests
 from argosy.gitops.status.conditions import AppCondition, ConditionType

@@ -17,7 +17,7 @@ from argosy.errors import ArgosyError, ClusterError, UserError
 from argosy.gitops.policy.destination_cluster_lookup import KnownCluster
 from argosy.gitops.reconciler.app_memo import AppMemos
 from argosy.gitops.reconciler.desired_state_builder import DesiredStateBuilder
-from argosy.gitops.reconciler.destination_comparison_and_sync import DestinationCluster
+from argosy.gitops.reconciler.destination_cluster import DestinationCluster
 from argosy.gitops.reconciler.settings_watch import SettingsWatcher
 from argosy.gitops.reconciler.watched_cluster import WatchedCluster
 from argosy.kube.client import Cluster, ClusterReader

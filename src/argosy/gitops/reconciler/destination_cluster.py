@@ -21,7 +21,7 @@ from argosy.gitops.reconciler.app_state_values import AppState
 from argosy.gitops.reconciler.desired_state_builder import DesiredStateBuilder
 from argosy.gitops.reconciler.operation_runner import OperationRunner
 from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
-from argosy.gitops.reconciler.reconciler_settings_dataclass import ReconcilerSettings
+from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.status.conditions import AppCondition, ConditionType
 from argosy.kube.resource_key import GroupKind, ResourceKey
 

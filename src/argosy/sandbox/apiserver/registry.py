@@ -23,12 +23,12 @@ from argosy.kube.schema.field_error import FieldError
 from argosy.sandbox.apiserver import ephemeral_containers, status_errors, undecodable_patch_result_errors
 from argosy.sandbox.apiserver import metadata as meta
 from argosy.sandbox.apiserver.admission import AdmissionChain
+from argosy.sandbox.apiserver.authorization import AccessChecker, Attributes
 from argosy.sandbox.apiserver.cel_rules import CelRuleEvaluator
 from argosy.sandbox.apiserver.field_ownership import merge_applied, record_creator, record_owner
 from argosy.sandbox.apiserver.kind_codec_and_validation import ApiKind, CustomApiKind
 from argosy.sandbox.apiserver.metadata import Clock, utc_now
 from argosy.sandbox.apiserver.off_loop_work import LARGE_BYTES, OffLoopExecutor
-from argosy.sandbox.apiserver.pluggable_authorizer_check import AccessChecker, Attributes
 from argosy.sandbox.apiserver.request_body_decoding_and_patches import (
     UndecodableBody,
     apply_patch,
