@@ -14,7 +14,7 @@ from argosy.isolation import confined_program_launcher
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has namespaces of processes")
 FIRST = """
 import os, sys
-from argosy.isolation import launcher
+from argosy.isolation import confined_program_launcher as launcher
 launcher.process_confinement.exit_with_parent = lambda parent: None  # it was killed before this
 launcher._become_program = lambda order, report: os._exit(0 if open(sys.argv[2], "w") else 1)
 launcher._run_as_init({}, int(sys.argv[1]))

@@ -1,7 +1,7 @@
 """Builds OpenAPI v3 schemas from built-in types and CRDs.
 
 In: the resources of one group version, and the schemas of its custom kinds. Out: the components that they need.
-Never: caches descriptions itself; `builtin_types.load_table` does.
+Never: caches descriptions itself; `builtin_go_struct_fields.load_table` does.
 """
 
 from __future__ import annotations
