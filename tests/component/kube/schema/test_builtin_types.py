@@ -133,7 +133,9 @@ def test_generator_names_a_missing_module(tmp_path: Path) -> None:
 
 
 def test_import_does_not_load_the_tables() -> None:
-    script = "from argosy.kube.schema.builtin_go_struct_fields import load_table; print(load_table.cache_info().currsize)"
+    script = (
+        "from argosy.kube.schema.builtin_go_struct_fields import load_table; print(load_table.cache_info().currsize)"
+    )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "0"
 
