@@ -12,7 +12,7 @@ from typing import Any
 from argosy.errors import UserError
 from argosy.gitops.render.kustomize import build
 from argosy.kube.objects import YamlDialect, read_yaml_documents
-from argosy.kube.patch.json_patch import equal
+from argosy.kube.objects.json_equality import is_equal_json
 from support.deadlines import HANG_SECONDS
 from support.file_trees import TextTree
 from support.paths import VENV
@@ -49,4 +49,4 @@ def theirs(texts: dict[str, str], folder: Path) -> Any:
 def agree(own: Any, kubectls: Any) -> bool:
     if kubectls is None or (isinstance(own, str) and isinstance(kubectls, str)):
         return True
-    return not isinstance(own, str) and not isinstance(kubectls, str) and equal(own, kubectls)
+    return not isinstance(own, str) and not isinstance(kubectls, str) and is_equal_json(own, kubectls)

@@ -10,6 +10,7 @@ from typing import Any, Final
 from argosy.errors import ClusterError, Conflict, UserError
 from argosy.features.applications.streams.api import get_project
 from argosy.kube.objects import Manifest
+from argosy.kube.objects.json_equality import is_equal_json
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.selectors import parse_label_selector as read_labels
 from argosy.kube.well_known_kinds import APPLICATION_SET, EVENT
@@ -138,7 +139,7 @@ async def _create_or_update(request: RequestContext, manifest: Manifest) -> Mani
         **existing["metadata"],
         **{name: _merge_maps(existing["metadata"].get(name), metadata_fields[name]) for name in metadata_fields},
     }
-    if existing.get("spec") == manifest["spec"] and metadata == existing["metadata"]:
+    if is_equal_json(existing.get("spec"), manifest["spec"]) and metadata == existing["metadata"]:
         return existing
     if not request.query.get_bool("upsert"):
         raise UserError("existing ApplicationSet spec is different; use upsert flag to force update")

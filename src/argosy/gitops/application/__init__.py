@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from argosy.annotations import TRACKING_ID
 from argosy.gitops.application.canonical_cluster_address import NO_CLUSTER, ClusterAddress, parse_cluster_address
 from argosy.gitops.application.sources import Source, read_source, read_source_fields
+from argosy.kube.objects.json_equality import is_equal_json
 from argosy.kube.objects.strict_typed_field_reader import FieldReader
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import APPLICATION
@@ -185,9 +186,11 @@ def read_application(manifest: Mapping[str, Any], where: str = "", last: Applica
     fields = FieldReader(manifest, where)
     metadata, spec, status = fields.read_map("metadata"), fields.read_map("spec"), fields.read_map("status")
     operation, state = fields.find_map("operation"), status.find_map("operationState")
-    spec_values = last if last is not None and last.wire.get("spec") == spec.values else _read_spec(spec)
+    spec_values = last if last is not None and is_equal_json(last.wire.get("spec"), spec.values) else _read_spec(spec)
     known_state = (
-        last.state if last is not None and state and last.status.get("operationState") == state.values else None
+        last.state
+        if last is not None and state and is_equal_json(last.status.get("operationState"), state.values)
+        else None
     )
     return Application(
         name=metadata.read_text("name"),

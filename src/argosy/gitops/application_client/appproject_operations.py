@@ -15,6 +15,7 @@ from argosy.gitops.application.project_spec import read_project
 from argosy.gitops.application_client.application_service import MAX_WRITE_ATTEMPTS, ApplicationService
 from argosy.gitops.reconciler.settings_watch import DEFAULT_PROJECT_MANIFEST
 from argosy.kube.objects import Manifest
+from argosy.kube.objects.json_equality import is_equal_json
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import APP_PROJECT
 
@@ -50,7 +51,7 @@ async def create_project(service: ApplicationService, manifest: Manifest, *, ups
     if before is None:
         await service.cluster.create(manifest)
         return "created"
-    if before.get("spec") == manifest.get("spec"):
+    if is_equal_json(before.get("spec"), manifest.get("spec")):
         return "unchanged"
     if not upsert:
         raise UserError(

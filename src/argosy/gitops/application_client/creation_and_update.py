@@ -16,6 +16,7 @@ from argosy.gitops.application_client.application_service import ApplicationServ
 from argosy.gitops.application_client.spec_flags import check_deliverable
 from argosy.gitops.status.application_event_manifests import UNKNOWN_USER, EventReason, build_event
 from argosy.kube.objects import Manifest, read_yaml_documents
+from argosy.kube.objects.json_equality import is_equal_json
 from argosy.kube.patch import merge_patch
 
 
@@ -42,7 +43,7 @@ async def create_application(service: ApplicationService, manifest: Manifest, *,
         await _record_event(service, created, EventReason.RESOURCE_CREATED, "created application")
         return "created"
     existing = read_application(before)
-    if before.get("spec") == manifest.get("spec") and _has_metadata_of(before, manifest):
+    if is_equal_json(before.get("spec"), manifest.get("spec")) and _has_metadata_of(before, manifest):
         return "unchanged"
     if not upsert:
         raise UserError(

@@ -13,6 +13,7 @@ import orjson
 
 from argosy.errors import PatchError
 from argosy.kube.objects.go_format import quote
+from argosy.kube.objects.json_equality import is_equal_json
 from argosy.kube.patch.json_pointer import unescape
 
 MAX_OPERATIONS: Final = 10_000
@@ -40,17 +41,6 @@ def apply(document: Any, operations: Sequence[Mapping[str, Any]], *, lenient_rep
     for operation in operations:
         draft.run(operation)
     return draft.document
-
-
-def equal(left: Any, right: Any) -> bool:
-    """Compare JSON values deeply; unlike in Python, `1`, `1.0` and `true` differ."""
-    if type(left) is not type(right):
-        return False
-    if isinstance(left, dict):
-        return len(left) == len(right) and all(key in right and equal(value, right[key]) for key, value in left.items())
-    if isinstance(left, list):
-        return len(left) == len(right) and all(map(equal, left, right))
-    return bool(left == right)
 
 
 class _PatchedDocument:
@@ -127,7 +117,7 @@ class _PatchedDocument:
             value = _run_step(f"error in test for path: '{path}'", _get, *location)
         # k8s: a missing key of a map equals null.
         expected = operation.get("value", _ABSENT)
-        if not equal(None if value is _ABSENT else value, expected):
+        if not is_equal_json(None if value is _ABSENT else value, expected):
             raise PatchError(f"testing value {path} failed: test failed")
 
     def copy(self, operation: Mapping[str, Any]) -> None:

@@ -54,6 +54,14 @@ def test_reread_equals_a_fresh_read_and_reuses_unchanged_parts(change: dict[str,
     assert (again.state is first.state) == ("status" not in change)
 
 
+@pytest.mark.parametrize(("before", "after"), [(1, True), (0, False), (1, 1.0)])
+def test_reread_notices_values_that_are_equal_only_in_python(before: Any, after: Any) -> None:
+    values = [application(source={"helm": {"valuesObject": {"gpu": value}}}) for value in (before, after)]
+    again = read_application(values[1], "", read_application(values[0]))
+    assert again.sources[0].helm is not None
+    assert type((again.sources[0].helm.values_object or {})["gpu"]) is type(after)
+
+
 def test_sources_take_precedence_over_source() -> None:
     app = read_application(application(source={"path": "a"}, sources=[{"path": "b"}, {"path": "c"}]))
     assert [source.path for source in app.sources] == ["b", "c"]

@@ -24,6 +24,7 @@ from argosy.gitops.application_client.creation_and_update import change_and_retu
 from argosy.gitops.application_client.sync_checks import needs_override_permission
 from argosy.gitops.reconciler.unknown_state import validate_application
 from argosy.kube.objects import Manifest
+from argosy.kube.objects.json_equality import is_equal_json
 from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.body_fields import BodyReader, rename_flags_to_body_fields
 from argosy.web.caller_application_service import build_reader, build_service, wait_until_visible
@@ -106,7 +107,7 @@ def _are_same(existing: Mapping[str, Any], manifest: Mapping[str, Any]) -> bool:
         (existing["metadata"].get(name) or None) == (manifest["metadata"].get(name) or None)
         for name in WRITABLE_METADATA
     )
-    return is_same_metadata and existing.get("spec") == manifest["spec"]
+    return is_same_metadata and is_equal_json(existing.get("spec"), manifest["spec"])
 
 
 def _merge_metadata(current: Mapping[str, Any], manifest: Mapping[str, Any]) -> dict[str, Any]:
