@@ -62,3 +62,4 @@ async def test_rollback_is_compared_besides_the_target_until_it_is_over(room: Ro
     count = len(comparisons)
     await room.settled()
     assert max(comparisons[count:]) == 1
+    assert memo.get_connection(connection).applied_messages is None

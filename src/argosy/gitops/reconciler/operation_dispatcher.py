@@ -54,7 +54,7 @@ class OperationDispatcher:
     ) -> OperationResult:
         state = app.state
         if state is None or state.phase.is_over:
-            destination.operation_runner.drop_comparison(app)  # of an operation that was rejected
+            destination.operation_runner.forget_operation(app)
         if app.operation is not None and (state is None or state.phase.is_over):
             return await self._begin_operation(destination, app, app.operation, project, settings, seconds_waited)
         if state is None or state.phase.is_over:

@@ -296,6 +296,11 @@ class OperationRunner:
         """Free the comparison of an operation that is over."""
         self._memos[app.key].get_connection(self.cluster).operation_comparison = None
 
+    def forget_operation(self, app: Application) -> None:
+        """Free what was remembered of an operation that was rejected, or whose end is written."""
+        self.drop_comparison(app)
+        self._memos[app.key].get_connection(self.cluster).applied_messages = None
+
     def _messages_of_attempt(self, app: Application, state: OperationState) -> AppliedMessages:
         """Return the messages of this attempt so far; a new attempt starts with none."""
         attempt, memo = (state.started, state.retries), self._memos[app.key].get_connection(self.cluster)

@@ -16,6 +16,7 @@ from argosy.kube.client import Catalog, Cluster, Propagation, User
 from argosy.kube.client.forwarding_cluster import Call, ForwardingCluster, Send
 from argosy.kube.controller.write_fence import run_write
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.json_equality import is_equal_json
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.well_known_kinds import CRD, EVENT, NAMESPACE, POD
 
@@ -117,7 +118,10 @@ class ReadYourWritesClient(ForwardingCluster):
         cached = self._get_cached(key)
         is_delivered = cached is not None and _is_same_revision(cached, manifest) and not is_trimmed(cached)
         # the watch event may have arrived first
-        manifest = cached if cached is not None and is_delivered else self._reduce_manifest(manifest)
+        if cached is not None and is_delivered:
+            manifest = cached
+        else:
+            manifest = _reuse_spec(self._reduce_manifest(manifest), self.find_newest(key, cached))
         if key.group_kind in DEFINING_KINDS:
             self._kinds_until = 0.0
         self._deletions.pop(key, None)
@@ -202,6 +206,13 @@ def _is_deleted_at_once(key: ResourceKey, manifest: Manifest) -> bool:
     metadata = manifest["metadata"]
     is_slow = key.group_kind in SLOWLY_DELETED_KINDS or metadata.get("finalizers") or metadata.get("deletionTimestamp")
     return not is_slow
+
+
+def _reuse_spec(manifest: Manifest, previous: Manifest | None) -> Manifest:
+    """Reuse the spec of the previous version if it is equal: most writes change only the status."""
+    if previous is None or "spec" not in manifest or not is_equal_json(previous.get("spec"), manifest["spec"]):
+        return manifest
+    return {**manifest, "spec": previous["spec"]}
 
 
 def _is_same_revision(manifest: Manifest, other: Manifest) -> bool:

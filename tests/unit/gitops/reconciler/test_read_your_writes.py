@@ -49,6 +49,20 @@ async def test_write_response_is_reused_for_its_watch_event() -> None:
         assert await door.patch(KEY, {"data": {"x": "1"}}) is later  # no change, and the watch delivered it first
 
 
+async def test_write_that_leaves_the_spec_equal_reuses_it() -> None:
+    key = ResourceKey("", "Service", "default", "a")
+    service = {**CONFIG, "kind": "Service", "spec": {"ports": [{"port": 80}]}}
+    async with EmbeddedCluster.open() as cluster:
+        cache = InformerCache()
+        door = ReadYourWritesClient(cluster, cache.get)
+        created = await door.create(service)
+        labelled = await door.patch(key, {"metadata": {"labels": {"x": "1"}}})
+        assert labelled["metadata"]["labels"] == {"x": "1"}
+        assert labelled["spec"] is created["spec"]
+        opened = await door.patch(key, {"spec": {"ports": [{"port": 81}]}})
+        assert (opened["spec"]["ports"][0]["port"], labelled["spec"]["ports"][0]["port"]) == (81, 80)
+
+
 async def test_impersonated_write_is_remembered() -> None:
     async with EmbeddedCluster.open() as cluster:
         cache = InformerCache()
