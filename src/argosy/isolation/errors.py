@@ -40,7 +40,7 @@ class RefusedError(ArgosyError):
 
 
 class NotConfinedError(UserError, RefusedError):
-    """Confinement is required (see requirement.py), but this machine cannot confine the call or program."""
+    """Confinement is required (see confinement_requirement.py), but this machine cannot confine the call or program."""
 
 
 def build_limit_error(limit: LimitName, limits: CallLimits, where: str) -> LimitExceeded:

@@ -56,7 +56,7 @@ class CheckRunOptions(NamedTuple):
     is_online: bool = False  # fetch branches and tags from the Git hosts
     base: str = ""  # the ref to compare with; empty: the branch to merge into
     is_interactive: bool = False  # a user gave the paths: outside Git, bases in parent folders are read too
-    boundary: str = ""  # real path of a folder outside of which nothing is rendered; empty: see top_of
+    boundary: str = ""  # real path of a folder outside of which nothing is rendered; empty: the file's working tree
 
 
 DEFAULT_OPTIONS: Final = CheckRunOptions()

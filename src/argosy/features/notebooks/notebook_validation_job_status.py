@@ -185,7 +185,9 @@ def build_validation_fields(outcome: RunOutcome) -> Fields:
     }
 
 
-def attach_to_last_attempt(attempts: Sequence[Mapping[str, Any]], files: Sequence[Mapping[str, str]]) -> list[Fields]:
+def add_files_to_last_attempt(
+    attempts: Sequence[Mapping[str, Any]], files: Sequence[Mapping[str, str]]
+) -> list[Fields]:
     """Attach artefacts to the last attempt: a later run may fail while these files are still served."""
     new_attempts = [dict(entry) for entry in attempts]
     short_artefacts = [dict(entry) for entry in files if len(str(entry.get("path"))) <= MAX_PATH_CHARACTERS]

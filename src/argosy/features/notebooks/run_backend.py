@@ -55,7 +55,7 @@ class NotebookRunState:
     """State of a run: `absent` was never started, `waiting` has not begun, `lost` began but its end is unknown."""
 
     state: RunPhase
-    cells: tuple[Mapping[str, Any], ...] = ()  # the `cell` events of runner/events.py
+    cells: tuple[Mapping[str, Any], ...] = ()  # the `cell` events of runner/event_stream.py
     cell_count: int = 0
     pod: str = ""
     revision: str = ""  # the commit of the notebook

@@ -269,7 +269,7 @@ def _finish_run_or_retry(
         status_message = notebook_validation_job_status.add_parameter_notes(status_message, outcome)
         closed_status = _close_attempt(fields, SUCCEEDED, "Succeeded", status_message, now)
         if closed_status.get("attempts"):
-            closed_status["attempts"] = notebook_validation_job_status.attach_to_last_attempt(
+            closed_status["attempts"] = notebook_validation_job_status.add_files_to_last_attempt(
                 closed_status["attempts"], outcome.artefacts
             )
         return JobStep(

@@ -136,7 +136,8 @@ def test_full_objects_are_needed_only_for_kinds_that_argosy_reads(
 
 def test_cached_objects_share_equal_texts(keeping: ApplicationCachePolicy) -> None:
     first, second = (
-        keeping.trim(add_tracking(orjson.loads(orjson.dumps(manifest())), APP, TRACKING)) for _ in range(2)
+        keeping.trim(add_tracking(orjson.loads(orjson.dumps(manifest(value="settings"))), APP, TRACKING))
+        for _ in range(2)
     )
     assert first["metadata"]["namespace"] is second["metadata"]["namespace"]
     assert first["data"]["value"] is second["data"]["value"]

@@ -153,3 +153,13 @@ async def test_unchanged_revisions_of_a_render_are_known_until_an_input_changes(
     changed = {**FILES, "dev/settings.yaml": CONFIG_MAP.replace("one", "two")}
     await renders.render(build_render_request(changed, three), 0, nothing_remote)
     assert renders.is_unchanged_since(key, 0, three) and not renders.is_unchanged_since(key, 0, one)
+
+
+async def test_renders_of_two_applications_share_equal_texts() -> None:
+    """Each worker returns new texts; the configuration file of one name is in many Applications."""
+    names = []
+    for name in ("models", "reports"):
+        renders = RenderCache(Here(), AppMemos())
+        rendered = await renders.render(build_render_request(FILES, application=app(name=name)), 0, nothing_remote)
+        names.append(rendered.manifests[0]["metadata"]["name"])
+    assert names[0] == "dev-settings" and names[0] is names[1]

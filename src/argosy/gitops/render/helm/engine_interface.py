@@ -51,7 +51,7 @@ class HelmDocument(NamedTuple):
 
 
 class HelmFailure(Exception):
-    """Helm rejected the chart, with Helm's own message; `helm_errors` converts it to a RenderError."""
+    """Helm rejected the chart, with Helm's own message; `helm_stderr_error_parser` converts it to a RenderError."""
 
 
 class HelmEngine(Protocol):
