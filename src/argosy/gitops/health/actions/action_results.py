@@ -119,6 +119,7 @@ def _build_impact(operation: Literal["create", "patch"], manifest: Any, source: 
         raise UserError(f"the {operation} that the script returned has no resource; give it the object to {operation}")
     if not isinstance(manifest.get("kind"), str) or not isinstance(manifest.get("apiVersion"), str):
         raise UserError("the script did not return a Kubernetes object: it needs apiVersion and kind")
+    manifest = _restore_metadata_maps(manifest)
     if operation == "create":
         return ActionImpact(operation, manifest)
     key, source_key = _key(manifest), _key(source)
@@ -145,6 +146,15 @@ def _key(manifest: Manifest) -> ResourceKey:
 def _expect_table(value: Any) -> None:
     if not isinstance(value, dict | list):
         raise UserError(f"expect table output from Lua script, not {_LUA_TYPES.get(type(value), 'userdata')}")
+
+
+def _restore_metadata_maps(manifest: Manifest) -> Manifest:
+    """Return the manifest with empty maps for labels and annotations that the script set to an empty table."""
+    metadata = manifest.get("metadata")
+    if not isinstance(metadata, dict):
+        return manifest
+    empty = {name: {} for name in ("annotations", "labels") if metadata.get(name) == []}
+    return manifest | {"metadata": metadata | empty} if empty else manifest
 
 
 def _restore_lost_values(new: Any, old: Any) -> Any:

@@ -283,6 +283,12 @@ def test_script_can_remove_the_last_entry_of_a_map():
     assert build_patch(DEPLOYMENT, impact) == {"metadata": {"labels": {"app": None}}}
 
 
+def test_annotations_that_a_script_adds_empty_are_a_map():
+    source = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "a"}}
+    (impact,) = read_impacts(run_script("obj.metadata.annotations = {}\nreturn obj", source), source)
+    assert impact.manifest["metadata"]["annotations"] == {}
+
+
 def test_nulls_and_large_integers_survive_the_lua_round_trip():
     source = {
         "apiVersion": "example.com/v1",
