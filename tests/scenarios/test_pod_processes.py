@@ -80,7 +80,8 @@ def test_command_gets_its_environment_and_reports_its_exit_code(run: Run) -> Non
     assert ended(run, "one", "Failed").splitlines() == ["one good morning $x, one", "sesame", "none one"]
     status = json.loads(run("get", "pod", "one", "-o", "json"))["status"]
     assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 3
-    assert "local processes" in status["message"]
+    conditions = {entry["type"]: entry for entry in status["conditions"]}
+    assert "local processes" in conditions["sandbox.argosy.dev/Simulated"]["message"]
 
 
 @pytest.mark.tier("all")

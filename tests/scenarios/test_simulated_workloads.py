@@ -43,7 +43,7 @@ def test_rollout_status_returns_when_all_pods_are_ready(run: Callable[..., str])
     assert "successfully rolled out" in run("rollout", "status", "deployment", "web", PATIENT)
     assert run("get", "deployment", "web", "--no-headers").split()[1:4] == ["3/3", "3", "3"]
     assert [line.split()[1:3] for line in run("get", "pods", "--no-headers").splitlines()] == [["1/1", "Running"]] * 3
-    assert "simulated by argosy" in run("describe", "pods")
+    assert "sandbox.argosy.dev/Simulated" in run("describe", "pods")
 
 
 @pytest.mark.tier("all")

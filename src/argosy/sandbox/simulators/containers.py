@@ -14,7 +14,7 @@ from typing import Any, Final
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps_and_delays import MAX_CLOCK_SKEW, remaining_delay
 from argosy.sandbox.simulators.missing_images import has_missing_image
-from argosy.sandbox.simulators.owner_references_and_marks import SIMULATED_NOTE, append_simulated_note
+from argosy.sandbox.simulators.owner_references_and_marks import append_simulated_note
 from argosy.sandbox.simulators.simulation_annotations import FAULTS_WITH_EXIT, InjectedFault, SimulationSettings
 from argosy.sandbox.simulators.timestamps_and_durations import ExactTimestamps, format_duration, seconds_until_deadline
 
@@ -202,12 +202,11 @@ def _build_terminated_state(
     simulation: PodSimulation, started_at: datetime, finished_at: datetime, exit_code: int
 ) -> dict[str, Any]:
     reason = {0: "Completed", 137: "OOMKilled"}.get(exit_code, "Error")
+    failure = {"message": append_simulated_note(f"container {{name}} failed with exit code {exit_code}")}
     return {
         "exitCode": exit_code,
         "reason": reason,
-        "message": SIMULATED_NOTE
-        if not exit_code
-        else append_simulated_note(f"container {{name}} failed with exit code {exit_code}"),
+        **(failure if exit_code else {}),
         "startedAt": simulation.timestamps.format_and_remember(simulation.uid, started_at),
         "finishedAt": simulation.timestamps.format_and_remember(simulation.uid, finished_at),
     }

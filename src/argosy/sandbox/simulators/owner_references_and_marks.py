@@ -20,6 +20,7 @@ HORIZONTAL_POD_AUTOSCALER: Final = GroupKind("autoscaling", "HorizontalPodAutosc
 POD_DISRUPTION_BUDGET: Final = GroupKind("policy", "PodDisruptionBudget")
 
 SIMULATED_NOTE: Final = "simulated by argosy"
+SIMULATED_CONDITION: Final = "sandbox.argosy.dev/Simulated"  # marks objects in whose messages tools expect a real text
 # k8s: the alphabet of generated names; it has no vowels, so that no words appear
 NAME_SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 

@@ -20,14 +20,24 @@ from argosy.sandbox.simulators.containers import (
     PodSimulation,
 )
 from argosy.sandbox.simulators.missing_images import has_missing_image, is_missing
-from argosy.sandbox.simulators.owner_references_and_marks import SIMULATED_NOTE, append_simulated_note
+from argosy.sandbox.simulators.owner_references_and_marks import (
+    SIMULATED_CONDITION,
+    SIMULATED_NOTE,
+    append_simulated_note,
+)
 
 PodStatus = dict[str, Any]
 EVICTED_REASON = "Evicted"
 POD_INITIALIZING_STATE = {"waiting": {"reason": "PodInitializing"}}
 
 
-def build_pod_status(simulation: PodSimulation, containers_state: ContainersState, node_address: str) -> PodStatus:
+def build_pod_status(
+    simulation: PodSimulation, containers_state: ContainersState, node_address: str, *, note: str = SIMULATED_NOTE
+) -> PodStatus:
+    """Build the status of a Pod on a Node. `note` says in a condition how its containers run.
+
+    k8s: a Pod that runs or succeeded has no message, and Argo CD shows it as the message of a hook.
+    """
     pod, spec = simulation.pod, simulation.pod["spec"]
     previous = pod.get("status") or {}
     started_at = previous.get("startTime") or simulation.timestamps.format_and_remember(simulation.uid, simulation.now)
@@ -35,14 +45,14 @@ def build_pod_status(simulation: PodSimulation, containers_state: ContainersStat
     has_address = containers_state.phase != "Pending"
     new_status: PodStatus = {
         "phase": containers_state.phase,
-        "message": SIMULATED_NOTE,
+        "message": None,
         "reason": None,
         "startTime": started_at,
         "hostIP": node_address,
         "hostIPs": [{"ip": node_address}],
         "podIP": ip if has_address else None,
         "podIPs": [{"ip": ip}] if has_address else None,
-        "conditions": _build_conditions(simulation, containers_state),
+        "conditions": _build_conditions(simulation, containers_state, note),
         "containerStatuses": [
             _build_container_status(container, containers_state, pod) for container in spec["containers"]
         ],
@@ -66,7 +76,7 @@ def build_failed_status(pod: Manifest, reason: str, message: str, now: str) -> P
         }
         for container_status in (pod.get("status") or {}).get("containerStatuses") or ()
     ]
-    failed_fields = {"status": "False", "reason": "PodFailed", "message": SIMULATED_NOTE}
+    failed_fields = {"status": "False", "reason": "PodFailed"}
     conditions = [{"type": "Ready", **failed_fields}, {"type": "ContainersReady", **failed_fields}]
     if reason == EVICTED_REASON:
         by_kubelet = {"status": "True", "reason": "TerminationByKubelet", "message": append_simulated_note(message)}
@@ -113,14 +123,11 @@ def build_pod_ip(uid: str) -> str:
     return f"10.{first}.{second}.{1 + third % 254}"
 
 
-def _build_conditions(simulation: PodSimulation, containers_state: ContainersState) -> list[dict[str, Any]]:
+def _build_conditions(simulation: PodSimulation, containers_state: ContainersState, note: str) -> list[dict[str, Any]]:
     is_over = containers_state.phase in ("Succeeded", "Failed")
     reason: PodStatus = {}
     if is_over:
-        reason = {
-            "reason": "PodCompleted" if containers_state.phase == "Succeeded" else "PodFailed",
-            "message": SIMULATED_NOTE,
-        }
+        reason = {"reason": "PodCompleted" if containers_state.phase == "Succeeded" else "PodFailed"}
     elif not containers_state.is_ready:
         names = " ".join(str(container["name"]) for container in simulation.pod["spec"]["containers"])
         reason = {
@@ -138,6 +145,7 @@ def _build_conditions(simulation: PodSimulation, containers_state: ContainersSta
         {"type": "Ready", **ready},
         {"type": "ContainersReady", **containers_ready},
         {"type": "PodScheduled", "status": "True"},
+        {"type": SIMULATED_CONDITION, "status": "True", "reason": "Simulated", "message": note},
     ]
     return merge_conditions(simulation.pod, new_conditions, format_timestamp(simulation.now))
 

@@ -31,6 +31,7 @@ from argosy.sandbox.simulators.conditional_writes import delete_object, requeue_
 from argosy.sandbox.simulators.containers import ContainersState, PodSimulation, simulate_containers
 from argosy.sandbox.simulators.event_recorder import EventRecorder
 from argosy.sandbox.simulators.owner_references_and_marks import (
+    SIMULATED_NOTE,
     build_key,
     enqueue_if_unmarked,
     find_controller_reference,
@@ -142,13 +143,14 @@ class PodController:
                     pod, pod_status.build_failed_status(pod, reason, message, format_timestamp(now)), settings, context
                 )
                 return None
-        new_status = pod_status.build_pod_status(simulation, containers_state, node_address)
+        note = SIMULATED_NOTE if process_state is None else PROCESS_MESSAGE
+        new_status = pod_status.build_pod_status(simulation, containers_state, node_address, note=note)
         if process_state is not None:
             process_statuses = {
                 "containerStatuses": process_state.container_statuses,
                 "initContainerStatuses": process_state.init_statuses or None,
             }
-            new_status |= {"message": PROCESS_MESSAGE, **process_statuses}
+            new_status |= process_statuses
         await self._update_status(pod, new_status, settings, context)
         waits = [
             wait

@@ -6,7 +6,7 @@ In: the key of a Service. Out: its endpoints and its status. Never: touches Endp
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
 from argosy.annotations import SIMULATED
 from argosy.kube.controller import ControllerContext, InformerCache, Requeue, Watch
@@ -33,6 +33,7 @@ from argosy.sandbox.simulators.external_addresses import build_external_ip, comp
 from argosy.sandbox.simulators.owner_references_and_marks import (
     ENDPOINT_SLICE,
     ENDPOINTS,
+    SIMULATED_CONDITION,
     append_simulated_note,
     build_key,
     enqueue_if_unmarked,
@@ -42,7 +43,6 @@ from argosy.sandbox.simulators.owner_references_and_marks import (
 )
 from argosy.sandbox.simulators.reconcile_throttle import ReconcileThrottle
 
-SIMULATED_CONDITION: Final = "sandbox.argosy.dev/Simulated"
 SELECTOR_INDEX, POD_LABEL_INDEX = "simulators-selecting", "simulators-labelled"
 
 

@@ -24,7 +24,8 @@ async def test_pod_is_scheduled_becomes_ready_and_is_marked_as_simulated(cluster
     assert (live_pod["spec"]["nodeName"], status["phase"]) == ("sandbox", "Running")
     assert status["podIP"].startswith("10.") and status["podIPs"] == [{"ip": status["podIP"]}]
     assert status["containerStatuses"][0]["state"].keys() == {"running"}
-    assert health(live_pod) == ("Healthy", "simulated by argosy")
+    assert health(live_pod) == ("Healthy", "")
+    assert condition(live_pod, "sandbox.argosy.dev/Simulated")["message"] == "simulated by argosy"
 
 
 @pytest.mark.parametrize(
