@@ -216,8 +216,8 @@ def build_masks(source: MaskSource, control_namespace: str, mask: SecretMask) ->
     def on_change(old: Manifest | None, new: Manifest | None) -> None:
         key = key_of(new or old or {})
         masks.drop(key)
-        if key[:2] == APPLICATION and new is None:
-            git_words.drop(key)
+        if key[:2] == APPLICATION:
+            (git_words.drop if new is None else git_words.forget_version)(key)
 
     source.add_listener(on_change)
     return masks

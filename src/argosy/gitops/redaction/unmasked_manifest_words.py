@@ -138,7 +138,7 @@ class GitText:
 
 
 class _CachedWords(NamedTuple):
-    application: Manifest
+    application: Manifest | None  # None: it changed since
     render_refs: tuple[Callable[[], object], ...]  # weak references; the render cache keeps the values alive
     digests: tuple[str, ...]
     revisions: tuple[str, ...]
@@ -173,6 +173,12 @@ class GitWords:
                 if old.text is not None:
                     old.text.release()
         return entry.text
+
+    def forget_version(self, key: ResourceKey) -> None:
+        """Free the previous version of a changed Application; its words stay until they are next looked up."""
+        with self._lock:
+            if (entry := self._entries.get(key)) is not None:
+                self._entries[key] = entry._replace(application=None)
 
     def drop(self, key: ResourceKey) -> None:
         """Drop the words of a deleted Application."""

@@ -477,6 +477,24 @@ async def test_dropped_text_is_rebuilt_on_the_next_find() -> None:
     assert second is not None and second is not first and VALUE in second
 
 
+async def test_previous_version_of_an_application_is_not_kept() -> None:
+    class Application(dict[str, Any]):
+        """Can be weakly referenced, unlike a dict."""
+
+    server = Place(project("web"), secret("web"))
+    words = unmasked_manifest_words.GitWords(server.renders, BuildSettings)
+    await server.render(app(), {"settings.yaml": CONFIG_MAP})
+    previous = Application(app())
+    text, key, reference = words.find(previous), read_application(previous).key, weakref.ref(previous)
+    del previous
+    gc.collect()
+    assert reference() is not None
+    words.forget_version(key)
+    gc.collect()
+    assert reference() is None
+    assert text is not None and words.find(app()) is text and VALUE in text
+
+
 async def test_deleted_application_leaves_nothing_in_the_caches() -> None:
     server = Place(project("web"), app(), secret("web"))
     await server.render(app(), {"settings.yaml": CONFIG_MAP})
