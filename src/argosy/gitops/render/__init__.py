@@ -12,6 +12,7 @@ from argosy.gitops.application import Application, Source
 from argosy.gitops.application.step_results import Checkout, RenderInput, RenderResult
 from argosy.gitops.render.build_environment import build_environment
 from argosy.gitops.render.input_fingerprints import (
+    PackedInputs,
     RecordingEnvironment,
     RecordingFetch,
     RecordingTree,
@@ -78,8 +79,8 @@ def render(
     paths = app.annotations.get(GENERATE_PATHS_ANNOTATION, "")
     if paths and has_folder_ids(checkout.tree):
         inputs.update(build_generate_path_inputs(checkout.tree, paths, source.path))
-    # Copy: inputs that origins read later do not belong to the render.
-    all_inputs = {**build_folder_inputs(checkout.tree, "", inputs), **inputs}
+    # A copy: inputs that origins read later do not belong to the render.
+    all_inputs = PackedInputs({**build_folder_inputs(checkout.tree, "", inputs), **inputs})
     return RenderResult(manifests, origins, all_inputs, job.tool, tuple(notes))
 
 

@@ -10,8 +10,9 @@ the names in a folder. `a/b//` is not a lookup: it is the id of a whole folder, 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, ItemsView, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from argosy.errors import SourceError
@@ -23,6 +24,30 @@ from argosy.gitops.render.settings import FetchTree
 ENVIRONMENT_SCOPE: Final = "env"
 _FOLDER_ID: Final = "folder"
 _MIN_LOOKUPS_PER_FOLDER: Final = 3
+
+
+class PackedInputs(Mapping[RenderInput, str]):
+    """The inputs of a render in one text: an engine keeps a dozen for each of thousands of Applications."""
+
+    __slots__ = ("_packed",)
+
+    def __init__(self, inputs: Mapping[RenderInput, str]) -> None:
+        self._packed = json.dumps([(*render_input, id) for render_input, id in inputs.items()])
+
+    def _unpack(self) -> dict[RenderInput, str]:
+        return {RenderInput(scope, path): id for scope, path, id in json.loads(self._packed)}
+
+    def __getitem__(self, render_input: RenderInput) -> str:
+        return self._unpack()[render_input]
+
+    def __iter__(self) -> Iterator[RenderInput]:
+        return iter(self._unpack())
+
+    def __len__(self) -> int:
+        return len(self._unpack())
+
+    def items(self) -> ItemsView[RenderInput, str]:
+        return self._unpack().items()
 
 
 class RecordingTree:

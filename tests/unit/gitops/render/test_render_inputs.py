@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 from argosy.gitops.application import Application, DirectoryOptions, Source
 from argosy.gitops.application.file_tree_protocol import TreeEntry
 from argosy.gitops.application.step_results import Checkout, RenderInput
 from argosy.gitops.render import are_inputs_unchanged, build_environment, render
-from argosy.gitops.render.input_fingerprints import RecordingEnvironment
+from argosy.gitops.render.input_fingerprints import PackedInputs, RecordingEnvironment
 from argosy.gitops.render.settings import BuildSettings
 from support.file_trees import TextTree
 
@@ -152,3 +154,15 @@ def test_manifest_generate_paths_are_honored(annotation: str, after: dict[str, s
 def test_unchanged_inputs_stay_current_if_annotated_paths_change() -> None:
     app = Application("shop", annotations={PATHS: "/"})
     assert is_current(SOURCES["kustomize"], {"README.md": "x"}, app)
+
+
+def test_packed_inputs_are_the_same_mapping_in_the_same_order() -> None:
+    inputs = {
+        RenderInput("", "over//"): "1",
+        RenderInput("$values", "a\0b"): "",
+        RenderInput("env", "caf\udce9"): "x\ny",  # a path that is not UTF-8
+    }
+    packed = PackedInputs(inputs)
+    assert packed == inputs and list(packed.items()) == list(inputs.items()) and len(packed) == 3
+    assert packed[RenderInput("$values", "a\0b")] == "" and RenderInput("", "other") not in packed
+    assert pickle.loads(pickle.dumps(packed)) == inputs

@@ -153,7 +153,7 @@ def _restore_metadata_maps(manifest: Manifest) -> Manifest:
     metadata = manifest.get("metadata")
     if not isinstance(metadata, dict):
         return manifest
-    empty = {name: {} for name in ("annotations", "labels") if metadata.get(name) == []}
+    empty: Manifest = {name: {} for name in ("annotations", "labels") if metadata.get(name) == []}
     return manifest | {"metadata": metadata | empty} if empty else manifest
 
 
