@@ -340,7 +340,7 @@ async def test_app_create_forbidden_by_its_project_is_rejected(desk: Scene) -> N
     await desk.project("team", sourceRepos=["https://git.example/*"])
     words = ("app", "create", "models", "--repo", desk.repository.url, "--path", "app", "--dest-namespace", "ml")
     missing = await desk.argosy(*words, "--project", "nobody")
-    assert missing.code == 2 and "why: application references project nobody which does not exist" in missing.err
+    assert missing.code == 2 and "why: Application referencing project nobody which does not exist" in missing.err
     refused = await desk.argosy(*words, "--project", "team")
     assert refused.code == 5 and "is not permitted in project 'team': " in refused.err, refused
     assert (await desk.argosy("app", "list", "-o", "name")).out.strip() == ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,8 +13,7 @@ from typing import Any, cast
 import pytest
 
 from argosy.annotations import HOOK_FINALIZER
-from argosy.gitops.application import OperationPhase, RetryStrategy, SyncRequest
-from argosy.gitops.application.step_results import Assessment, HealthStatus
+from argosy.gitops.application import OperationPhase, ResultCode, RetryStrategy, SyncRequest
 from argosy.gitops.sync import retry
 from argosy.gitops.sync.effective_apply_and_prune_options import SyncSettings
 from argosy.kube.client import Cluster, Propagation
@@ -107,19 +106,29 @@ async def test_sync_removes_fields_dropped_from_manifest_and_keeps_foreign_field
     assert summarize_results(state)["ConfigMap/a"][2] == "configmap/a configured"
 
 
-async def test_unknown_field_fails_sync_in_dry_run_before_any_object_is_applied(cluster: Cluster) -> None:
-    wrong = manifest("ConfigMap", "b", dta={})
-    state = await Stage(cluster, [config("a"), wrong]).finish()
-    assert ends(state) == (OperationPhase.FAILED, "one or more objects failed to apply (dry run)")
-    assert 'strict decoding error: unknown field "dta"' in summarize_results(state)["ConfigMap/b"][2]
-    assert "a" not in await Stage(cluster).names()
-    assert ends(await Stage(cluster, [wrong], options=("Validate=false",)).finish()) == ALL_RUN
+@pytest.mark.parametrize("options", [(), ("Validate=false",)])
+async def test_unknown_field_is_dropped_by_the_server(cluster: Cluster, options: tuple[str, ...]) -> None:
+    """argo: its dry run is the client's, and it asks the server for no strict validation."""
+    state = await Stage(cluster, [manifest("ConfigMap", "b", dta={})], options=options).finish()
+    assert ends(state) == ALL_RUN
+    live = await cluster.get(key(CONFIGS, "b"))
+    assert live is not None and "dta" not in live
+
+
+async def test_object_that_the_server_rejects_fails_after_the_others_are_applied(cluster: Cluster) -> None:
+    state = await Stage(cluster, [config("a"), manifest("ConfigMap", "b", data=[1])]).finish()
+    assert state.phase is OperationPhase.FAILED
+    assert state.message.startswith("one or more synchronization tasks completed unsuccessfully, reason: ")
+    assert "a" in await Stage(cluster).names()
 
 
 async def test_unserved_kind_makes_sync_invalid(cluster: Cluster) -> None:
     state = await Stage(cluster, [config("a"), manifest("Widget", "w", api="example.com/v1")]).finish()
     assert state.phase is OperationPhase.FAILED
-    assert state.message.startswith("one or more synchronization tasks are not valid: The Kubernetes API could not")
+    assert state.message.endswith(
+        "failed to discover server resources for group version example.com/v1: "
+        "the server could not find the requested resource"
+    )
     assert summarize_results(state)["Widget/w"][0] == "SyncFailed" and "a" not in await Stage(cluster).names()
 
 
@@ -344,7 +353,7 @@ async def test_failed_apply_does_not_stop_its_wave_but_stops_later_waves(cluster
     bad = config("Bad_Name")
     state = await Stage(cluster, [bad, config("a"), config("later", wave=1)]).finish()
     assert state.phase is OperationPhase.FAILED
-    assert state.message.startswith("one or more objects failed to apply, reason: ")
+    assert state.message.startswith("one or more synchronization tasks completed unsuccessfully, reason: ")
     names = await Stage(cluster).names()
     assert "a" in names and "later" not in names
 
@@ -427,17 +436,13 @@ async def test_partly_applied_wave_that_fails_does_not_wait_for_health(cluster: 
     assert (await again.step()).state.phase is OperationPhase.FAILED
 
 
-async def test_created_namespace_must_be_healthy_before_hooks_run() -> None:
-    async def unready(manifests: Sequence[Manifest]) -> list[Assessment | None]:
-        return [
-            Assessment(HealthStatus.PROGRESSING) if desired["kind"] == "Namespace" else None for desired in manifests
-        ]
-
+async def test_result_of_created_namespace_stays_running() -> None:
+    """argo: the namespace exists when the tasks are planned again, so no task updates its result."""
     async with EmbeddedCluster.open() as empty:
-        desired_manifests = [job("first", hook="PreSync"), config("a")]
-        stage = Stage(empty, desired_manifests, options=("CreateNamespace=true",), judge=unready)
-        assert (await stage.step()).state.message == f"waiting for healthy state of /Namespace/{NAMESPACE}"
-        assert await stage.names(JOBS) == []
+        state = await Stage(empty, [config("a")], options=("CreateNamespace=true",)).finish()
+        assert ends(state) == ALL_RUN
+        [result] = [result for result in state.results if result.key.kind == "Namespace"]
+        assert (result.result_code, result.hook_phase) == (ResultCode.SYNCED, OperationPhase.RUNNING)
 
 
 # -- gates -----------------------------------------------------------------------------------------------------------

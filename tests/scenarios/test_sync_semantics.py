@@ -140,9 +140,14 @@ async def test_skip_dry_run_on_missing_resource_allows_kind_created_by_hook(clus
         assert await cluster.get(key(WIDGET, "w")) is not None
 
 
-async def test_validate_false_annotation_skips_validation_of_manifest(cluster: Cluster) -> None:
-    odd = manifest("ConfigMap", "b", dta={}, options="Validate=false")
-    assert ends(await Stage(cluster, [odd]).finish()) == ALL_RUN
+async def test_generated_name_needs_an_object_that_is_created(cluster: Cluster) -> None:
+    applied = manifest("ConfigMap", "b")
+    applied["metadata"] = {"generateName": "b-", "namespace": applied["metadata"]["namespace"]}
+    state = await Stage(cluster, [applied]).finish()
+    assert state.message == "one or more objects failed to apply (dry run)"
+    assert summarize_results(state)["ConfigMap/b-"][2] == "from b-: cannot use generate name with apply"
+    assert ends(await Stage(cluster, [applied], options=("Replace=true",)).finish()) == ALL_RUN
+    assert [name for name in await Stage(cluster).names() if name.startswith("b-")]
 
 
 # -- hooks -----------------------------------------------------------------------------------------------------------

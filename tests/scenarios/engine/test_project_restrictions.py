@@ -137,7 +137,7 @@ async def test_shared_resource_is_a_warning_on_the_second_application(room: Room
     await room.until_synced()
     await room.deliver("second")
     message = await room.until_condition("SharedResourceWarning", "second")
-    assert message == "ConfigMap/settings is part of applications second and models"
+    assert message == "ConfigMap/settings is part of applications argocd/second and models"
     await room.sync("second", syncOptions=["FailOnSharedResource=true"])
     app = await room.until_over("second")
     assert app["status"]["operationState"]["phase"] == "Failed"

@@ -77,7 +77,9 @@ def _sync_status(pairs: Sequence[Pair], failed: bool) -> SyncStatus:
 
 
 def _counts_as_difference(pair: Pair) -> bool:
-    """argo: an extra object may opt out by annotation; it can still be pruned."""
+    """argo: an extra object may opt out by annotation, and a live hook never counts; both can still be pruned."""
+    if pair.live is not None and is_hook(pair.live):
+        return False
     if pair.desired is None and pair.live is not None and _IGNORE_EXTRANEOUS in list_compare_options(pair.live):
         return False
     return pair.differs

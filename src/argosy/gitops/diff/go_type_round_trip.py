@@ -5,8 +5,10 @@ In: a manifest. Out: the manifest decoded and encoded by its type. Never: raises
 
 from __future__ import annotations
 
+import copy
+import re
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from argosy.errors import ManifestError
 from argosy.gitops.diff.field_projection import keep_pattern_keys
@@ -42,6 +44,7 @@ class FreeShape:
         return None
 
 
+_LOCATION_PART: Final = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 FREE_SHAPE: Final[Shape] = FreeShape()
 
 
@@ -87,15 +90,33 @@ def roundtrip_by_type(manifest: Manifest) -> Manifest:
 def as_stored(manifest: Manifest, shape: Shape) -> Manifest:
     """Return the manifest as a server stores it, with defaults.
 
-    Raises ManifestError for values that the type rejects.
+    argo: unknown fields stay, so a field that the server drops counts as drift. Raises ManifestError for values that
+    the type rejects.
     """
     if isinstance(shape, Type):
         kind, api_version = manifest["kind"], manifest["apiVersion"]
         group, version = split_api_version(api_version)
-        decoded = builtin_type_json_codec.decode(shape, manifest, kind=kind, api_version=api_version).manifest
-        return defaults.apply_defaults(GroupKind(group, kind), version, decoded)
+        decoded, unknown = builtin_type_json_codec.decode(shape, manifest, kind=kind, api_version=api_version)
+        stored = defaults.apply_defaults(GroupKind(group, kind), version, decoded)
+        return _restore_fields(stored, manifest, unknown) if unknown else stored
     manifest = _remove_empty_metadata(manifest)
     return apply_defaults(manifest, shape) if isinstance(shape, SchemaNode) and shape.has_defaults else manifest
+
+
+def _restore_fields(stored: Manifest, manifest: Manifest, locations: Sequence[str]) -> Manifest:
+    """Copy the fields at locations such as `spec.containers[0].imag` from the manifest."""
+    restored = copy.deepcopy(stored)
+    for location in locations:
+        *parents, name = [int(number) if number else key for number, key in _LOCATION_PART.findall(location)]
+        source: Any = manifest
+        target: Any = restored
+        try:
+            for part in parents:
+                source, target = source[part], target[part]
+            target[name] = source[name]
+        except (LookupError, TypeError):
+            continue  # a key of a map contains a dot, or the decoder dropped the parent
+    return restored
 
 
 def _remove_empty_metadata(manifest: Manifest) -> Manifest:

@@ -48,7 +48,7 @@ def list_violations(
     `clusters` is set if only project-scoped ones are permitted.
     """
     if project is None:
-        return [f"application references project {app.project} which does not exist"]  # argo: its words
+        return [f"Application referencing project {app.project} which does not exist"]
     messages = []
     is_elsewhere = app.namespace != control_namespace
     if is_elsewhere and not any(matches_glob(pattern, app.namespace) for pattern in project.source_namespaces):

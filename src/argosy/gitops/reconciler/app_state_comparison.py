@@ -17,7 +17,7 @@ from argosy.errors import ClusterError, UserError
 from argosy.fair_share import charge_work_to
 from argosy.gitops.application import Application
 from argosy.gitops.application.project_spec import Project
-from argosy.gitops.application.step_results import AppComparison, Assessment
+from argosy.gitops.application.step_results import AppComparison, Assessment, SyncStatus
 from argosy.gitops.diff import (
     NO_JQ_RESULTS,
     CrdShapes,
@@ -98,7 +98,10 @@ class AppStateComparer:
         *,
         repeat_dry_runs: bool = False,
     ) -> AppState:
-        """Return the same AppState as last time if no input changed; `repeat_dry_runs` ignores cached ones."""
+        """Return the same AppState as last time if no input changed; `repeat_dry_runs` ignores cached ones.
+
+        argo: if the desired state is not known, live objects are listed with status Unknown, and their health counts.
+        """
         check_keys_in_scope(desired.keys, app, settings, kinds)
         is_allowed = build_permission_check(app, project, settings, kinds)
         uncached_keys = self._find_uncached(desired.keys, kinds)
@@ -109,7 +112,7 @@ class AppStateComparer:
         live |= await self._fetch_uncached(uncached_keys, live, is_allowed) | full_objects
         inputs = (project, desired.manifests, settings, kinds)
         spec = (app.wire.get("spec"), app.annotations.get(COMPARE_OPTIONS))
-        cached = memo.cached
+        cached = memo.cached if desired.is_known else None
         if repeat_dry_runs and build_diff_options(app, settings.diff).server_side:
             cached, memo.predictions = None, {}
         if cached is not None and cached.until > time.monotonic() and cached.is_valid_for(inputs, spec, live):
@@ -183,14 +186,16 @@ class AppStateComparer:
             cache=self.diff_cache,
             find_shape=self.find_shape,
         )
+        if not desired.is_known:
+            comparison = replace(comparison, status=SyncStatus.UNKNOWN)
         assessed = await self._assess_health(comparison, live, settings)
         app_health = aggregate_health(app.key, assessed, uid=app.uid)
-        shared_resources = describe_shared_resources(live, instance, settings)
+        shared_resources = describe_shared_resources(app, live, instance, settings)
         return AppState(
             desired,
             comparison,
             live,
-            build_resources(app, comparison, assessed, live, is_allowed),
+            build_resources(app, desired.manifests, comparison, assessed, live, is_allowed),
             Assessment(app_health.health, app_health.message),
             (
                 *desired.conditions,
@@ -252,17 +257,6 @@ class AppStateComparer:
                 if read_instance_name(manifest, settings.tracking) == instance
             },
         }
-
-    async def assess_tracked(self, app: Application, settings: ReconcilerSettings) -> Assessment | None:
-        """Aggregate the health of the objects that carry the tracking mark. None if there are none."""
-        live = self.list_tracked(app, settings)
-        assessments = await settings.assess_all(list(live.values()))
-        assessed = [
-            ResourceWithHealth(key, None, live[key], assessment)
-            for key, assessment in zip(live, assessments, strict=True)
-        ]
-        app_health = aggregate_health(app.key, assessed, uid=app.uid)
-        return Assessment(app_health.health, app_health.message) if live else None
 
     def _converted_fetch(self, manifest: Manifest, live: Manifest) -> ObjectFetch:
         """Fetch a live object in the apiVersion that Git uses, if the cluster prefers another version.

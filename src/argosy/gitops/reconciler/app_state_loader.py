@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
 
-from argosy.errors import SourceError, SourceUnreachable, UserError
+from argosy.errors import SourceUnreachable, UserError
 from argosy.gitops.application import Application
 from argosy.gitops.application.project_spec import Project
 from argosy.gitops.application.refresh_request_annotations import HARD_REFRESH
@@ -18,7 +17,7 @@ from argosy.gitops.application.step_results import SyncStatus
 from argosy.gitops.reconciler.app_memo import AppMemos
 from argosy.gitops.reconciler.app_state_values import AppState
 from argosy.gitops.reconciler.desired_state_builder import DesiredStateBuilder, format_load_error
-from argosy.gitops.reconciler.desired_state_values import DesiredStateRequest
+from argosy.gitops.reconciler.desired_state_values import DesiredState, DesiredStateRequest
 from argosy.gitops.reconciler.destination_cluster import DestinationCluster
 from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.reconciler.unknown_state import LIVE_STATE_ERROR, build_unknown_state
@@ -53,14 +52,14 @@ class AppStateLoader:
             app.sources, tuple(source.ref for source in app.sources), max_age, refresh == HARD_REFRESH
         )
         kinds = await destination.cluster.kinds()
+        memo = self._memos[app.key]
         try:
             desired = await self._desired_states.build(app, project, request, settings, kinds)
+            memo.unreachable_since = None
         except UserError as error:
             if isinstance(error, SourceUnreachable) and refresh is None and self._tolerates_outage(app):
                 raise
-            return await self._build_state_without_source(destination, app, settings, error)
-        memo = self._memos[app.key]
-        memo.unreachable_since = None
+            desired = build_unknown_desired_state(app, error)
         try:
             return await destination.comparer.compare_app_state(
                 app,
@@ -72,17 +71,8 @@ class AppStateLoader:
                 repeat_dry_runs=refresh is not None,
             )
         except UserError as error:
-            message = f"{LIVE_STATE_ERROR}: {error}"
-            return build_unknown_state(app, [AppCondition(ConditionType.COMPARISON_ERROR, message)], desired.revisions)
-
-    async def _build_state_without_source(
-        self, destination: DestinationCluster, app: Application, settings: ReconcilerSettings, error: UserError
-    ) -> AppState:
-        """argo: health of the live objects is reported even if the desired state cannot be loaded."""
-        revisions = (error.last_good_revision,) if isinstance(error, SourceError) and error.last_good_revision else ()
-        condition = AppCondition(ConditionType.COMPARISON_ERROR, format_load_error(error))
-        app_state = build_unknown_state(app, [condition], revisions)
-        return replace(app_state, health=await destination.comparer.assess_tracked(app, settings) or app_state.health)
+            condition = AppCondition(ConditionType.COMPARISON_ERROR, f"{LIVE_STATE_ERROR}: {error}")
+            return build_unknown_state(app, [*desired.conditions, condition], desired.revisions)
 
     def compute_request_age(self, app: Application, requested_at: float | None) -> float:
         """Return the age of a request for a refresh in seconds, 0 without one."""
@@ -108,3 +98,10 @@ class AppStateLoader:
         if memo.unreachable_since is None:
             memo.unreachable_since = now
         return now - memo.unreachable_since < HOST_OUTAGE_GRACE_SECONDS
+
+
+def build_unknown_desired_state(app: Application, error: UserError) -> DesiredState:
+    """Return the desired state of sources that cannot be loaded. argo: its revision is the ref as it is written."""
+    revisions = () if app.has_many_sources else tuple(source.ref for source in app.sources if source.ref)
+    condition = AppCondition(ConditionType.COMPARISON_ERROR, format_load_error(error))
+    return DesiredState(app.sources, revisions, (), conditions=(condition,), is_known=False)

@@ -36,7 +36,7 @@ async def delete_resources(
 ) -> DeletionStep:
     """Take one step of the deletion. An error becomes a condition, and the finalizers stay."""
     # argo: no deletion hook is skipped because its source cannot be loaded
-    if app_state.resources is None and needs_hooks_for_next_step(app):
+    if not app_state.desired.is_known and needs_hooks_for_next_step(app):
         messages = "; ".join(condition.message for condition in app_state.conditions)
         return _refuse(app, f"{DELETION_HOOKS_UNKNOWN}: {messages}")
     kinds = await destination.cluster.kinds()

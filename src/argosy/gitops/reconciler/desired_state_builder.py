@@ -187,7 +187,8 @@ def place_and_track(
         ):
             continue  # argo: hooks of unknown types are ignored
         if not manifest_in_namespace["metadata"].get("name"):
-            _check_generate_name(manifest_in_namespace)
+            if not manifest_in_namespace["metadata"].get("generateName"):
+                raise UserError(f"a {manifest_in_namespace.get('kind')} has no metadata.name; add it")
             if settings.exclusions.excludes(key_of_desired(manifest_in_namespace).group_kind):
                 excluded[_format_excluded(key_of_desired(manifest_in_namespace))] = None
                 continue
@@ -237,13 +238,3 @@ def set_namespace(manifest: Manifest, namespace: str, kinds: Mapping[Any, Any]) 
 
 def _format_excluded(key: ResourceKey) -> str:
     return f"Resource {key.group}/{key.kind} {key.name} is excluded in the settings"
-
-
-def _check_generate_name(manifest: Manifest) -> None:
-    """Raise UserError for a manifest without a name, unless it is a hook, whose name each sync generates."""
-    prefix = manifest["metadata"].get("generateName")
-    if not prefix:
-        raise UserError(f"a {manifest.get('kind')} has no metadata.name; add it")
-    if not is_hook(manifest):
-        subject = f"a {manifest.get('kind')} with generateName {prefix!r} has no metadata.name"
-        raise UserError(f"{subject}; only hooks may use generateName: give it a name, or make it a hook")

@@ -34,3 +34,4 @@ class DesiredState:
     conditions: tuple[AppCondition, ...] = ()
     rendered: Sequence[RenderResult] = field(default_factory=tuple)
     keys: Sequence[ResourceKey] = ()  # of the desired manifests that have a name
+    is_known: bool = True  # False if the sources could not be loaded

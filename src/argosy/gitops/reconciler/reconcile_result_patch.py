@@ -119,7 +119,7 @@ class StatusReporter:
             is_compared=not app_state.is_invalid,
             is_comparison_failed=app_state.resources is None and not app_state.is_invalid,
             history=history,
-            controller_namespace=settings.control_namespace,
+            controller_namespace="" if app_state.is_invalid else settings.control_namespace,
         )
 
     def _cached_summary(self, destination: DestinationCluster, app: Application, app_state: AppState) -> dict[str, Any]:

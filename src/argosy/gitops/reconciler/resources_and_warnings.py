@@ -11,7 +11,7 @@ from typing import Final
 
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import AppComparison, SyncStatus
-from argosy.gitops.application.sync_annotations import is_hook
+from argosy.gitops.application.sync_annotations import is_hook, is_skipped
 from argosy.gitops.health.aggregate import (
     ApplicationHealth,
     ResourceWithHealth,
@@ -23,7 +23,7 @@ from argosy.gitops.reconciler.object_permission_and_deletion_check import IsAllo
 from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.status.conditions import AppCondition, ConditionType
 from argosy.gitops.status.resources import ResourceStatus, build_resource
-from argosy.kube.objects import Manifest
+from argosy.kube.objects import Manifest, key_of_desired
 from argosy.kube.resource_key import ResourceKey
 
 _CONFIRM_OPTIONS: Final = frozenset({"Delete=confirm", "Prune=confirm"})
@@ -31,6 +31,7 @@ _CONFIRM_OPTIONS: Final = frozenset({"Delete=confirm", "Prune=confirm"})
 
 def build_resources(
     app: Application,
+    desired: Sequence[Manifest],
     comparison: AppComparison,
     assessed: Sequence[ResourceWithHealth],
     live: Mapping[ResourceKey, Manifest],
@@ -53,8 +54,14 @@ def build_resources(
                 app_requires_confirmation=app_requires_confirmation,
             )
         )
-    # argo: hooks, skipped objects and copies of tracked objects are listed while they exist, without a sync status
+    # argo: skipped objects have no sync status; neither have hooks and copies of tracked objects, while they exist
     paired_keys = {pair.key for pair in comparison.pairs}
+    skipped_by_key = {key_of_desired(manifest): manifest for manifest in desired if is_skipped(manifest)}
+    entries += [
+        build_resource(key, manifest, None, status=None)
+        for key, manifest in skipped_by_key.items()
+        if key not in paired_keys and key not in live
+    ]
     entries += [
         build_resource(key, None, manifest, status=None, has_own_tracking=is_hook(manifest))
         for key, manifest in live.items()
@@ -64,10 +71,12 @@ def build_resources(
 
 
 def describe_shared_resources(
-    live: Mapping[ResourceKey, Manifest], instance: str, settings: ReconcilerSettings
+    app: Application, live: Mapping[ResourceKey, Manifest], instance: str, settings: ReconcilerSettings
 ) -> list[str]:
+    """argo: the Application is named with its namespace, the other one only if that is in another namespace."""
     return [
-        f"{key.kind}/{key.name} is part of applications {instance} and {other_instance}"
+        f"{key.kind}/{key.name} is part of applications {app.key.namespace}/{app.name} and "
+        f"{other_instance.replace('_', '/')}"
         for key, manifest in live.items()
         if (other_instance := read_instance_name(manifest, settings.tracking)) not in ("", instance)
     ]

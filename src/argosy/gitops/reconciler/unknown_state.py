@@ -85,7 +85,7 @@ def build_unknown_state(
     """argo: if something cannot be determined, the whole status is Unknown; a valid Application keeps its health."""
     health_text = "" if is_invalid else as_mapping(app.status.get("health")).get("status")
     health = HealthStatus(health_text) if health_text in set(HealthStatus) else HealthStatus.UNKNOWN
-    empty_desired = DesiredState(app.sources, revisions, ())
+    empty_desired = DesiredState(app.sources, revisions, (), is_known=False)
     comparison = replace(AppComparison(), status=SyncStatus.UNKNOWN)
     return AppState(
         empty_desired, comparison, {}, health=Assessment(health), conditions=tuple(conditions), is_invalid=is_invalid

@@ -119,8 +119,8 @@ def _build_sync(report: StatusReport) -> dict[str, Any]:
     if report.status is None:
         return {}
     before = as_mapping(report.app.status.get("sync"))
-    if not report.is_compared and before:
-        return {"sync": {**before, "status": report.status.value}}  # argo: the last comparison stays
+    if not report.is_compared:  # argo: the last comparison stays
+        return {"sync": {**before, "status": report.status.value}}
     has_many = report.app.has_many_sources
     revision = report.revisions[0] if report.revisions and not has_many else ""
     tools = [tool for tool in report.tools if tool]

@@ -14,18 +14,21 @@ from argosy.annotations import IGNORE_DEFAULT_LINKS, LINK_PREFIX
 from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings, omit_empty
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import split_api_version
+from argosy.kube.well_known_kinds import APPLICATION
 
 _TRUE_VALUES: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})  # argo: strconv.ParseBool
 _SAFE_SCHEMES: Final = frozenset({"http", "https"})
 
 
-def build_summary(manifests: Iterable[Manifest], annotations: Mapping[str, str]) -> dict[str, list[str]]:
-    """argo: sorted, without duplicates."""
-    urls, images = set(list_links(annotations)), set[str]()
+def build_summary(manifests: Iterable[Manifest], annotations: Mapping[str, str]) -> dict[str, Any]:
+    """argo: sorted, without duplicates; isAppOfApps if an Application is in the tree."""
+    urls, images, is_app_of_apps = set(list_links(annotations)), set[str](), False
     for manifest in manifests:
+        group = split_api_version(str(manifest.get("apiVersion") or ""))[0]
+        is_app_of_apps = is_app_of_apps or (group, manifest.get("kind")) == APPLICATION
         urls.update(list_external_urls(manifest))
         images.update(list_pod_images(manifest))
-    return omit_empty(externalURLs=sorted(urls), images=sorted(images))
+    return omit_empty(externalURLs=sorted(urls), images=sorted(images), isAppOfApps=is_app_of_apps)
 
 
 def list_pod_images(manifest: Manifest) -> list[str]:

@@ -18,7 +18,7 @@ from argosy.gitops.sync.client_side_apply_patch_builder import add_last_applied,
 from argosy.gitops.sync.effective_apply_and_prune_options import REPLACE_FIELD_MANAGER, ApplyOptions
 from argosy.gitops.sync.managed_fields_migration import build_migration_patch
 from argosy.kube.client import Cluster, PatchKind
-from argosy.kube.objects import Manifest
+from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import CRD
 
@@ -55,8 +55,7 @@ class ApplyRequest:
 def dry_run_apply(request: ApplyRequest) -> str:
     """Do kubectl's client-side dry run: return its message, or raise its error."""
     desired = set_namespace(request.desired, request.key)
-    if request.options.validate:
-        client_side_apply_patch_builder.check_strict_decoding(desired)
+    _check_name(request)
     if request.live is None:
         return f"{request.kubectl_name} created (dry run)"
     if request.options.replace:
@@ -65,6 +64,14 @@ def dry_run_apply(request: ApplyRequest) -> str:
         return f"{request.kubectl_name} configured (dry run)"
     patch = _build_patch(add_last_applied(desired), request.live)
     return f"{request.kubectl_name} {'configured' if patch else 'unchanged'} (dry run)"
+
+
+def _check_name(request: ApplyRequest) -> None:
+    """k8s: only `kubectl create` generates names, which Argo CD runs with Replace=true."""
+    metadata = request.desired["metadata"]
+    if not metadata.get("name") and not request.options.replace:
+        message = f"from {metadata.get('generateName')}: cannot use generate name with apply"
+        raise ClusterError(message, code=400, reason="BadRequest")
 
 
 async def apply_manifest(request: ApplyRequest, cluster: Cluster) -> ApplyResult:
@@ -96,6 +103,7 @@ async def _apply_once(request: ApplyRequest, cluster: Cluster) -> ApplyResult:
     try:
         if request.options.replace:
             return await _replace(request, cluster)
+        _check_name(request)
         if request.options.server_side:
             return await _apply_server_side(request, cluster)
         return await _apply_client_side(request, cluster)
@@ -157,15 +165,15 @@ async def _migrate_managed_fields(request: ApplyRequest, cluster: Cluster, manag
 
 async def _replace(request: ApplyRequest, cluster: Cluster) -> ApplyResult:
     if request.live is None:
-        return ApplyResult(
-            await cluster.create(request.desired, manager=REPLACE_FIELD_MANAGER), f"{request.kubectl_name} created"
-        )
+        created = await cluster.create(request.desired, manager=REPLACE_FIELD_MANAGER)
+        return ApplyResult(created, f"{replace(request, key=key_of(created)).kubectl_name} created")
     if request.options.force and request.options.may_recreate:
         if _is_created_since(
             request.live, request.operation_started
         ) and client_side_apply_patch_builder.contains_desired(request.live, request.desired):
-            return ApplyResult(request.live, f"{request.kubectl_name} replaced")  # by this operation, before a restart
-        return await _recreate(request, cluster)
+            return ApplyResult(request.live, _format_recreated(request))  # by this operation, before a restart
+        recreated = await _recreate(request, cluster)
+        return recreated if recreated.is_waiting else replace(recreated, message=_format_recreated(request))
     version = request.live["metadata"].get("resourceVersion") or ""
     desired = {**request.desired, "metadata": {**request.desired["metadata"], "resourceVersion": version}}
     replaced = await cluster.replace(desired, manager=REPLACE_FIELD_MANAGER)
@@ -189,6 +197,13 @@ async def _recreate(request: ApplyRequest, cluster: Cluster) -> ApplyResult:
         return ApplyResult(remaining, f"{request.kubectl_name} is being deleted", is_waiting=True)
     recreated = await _apply_once(replace(request, live=None), cluster)
     return ApplyResult(recreated.live, f"{request.kubectl_name} replaced")
+
+
+def _format_recreated(request: ApplyRequest) -> str:
+    """k8s: the output of `kubectl replace --force`."""
+    kind = request.kubectl_name.partition("/")[0]
+    place = f" from {request.key.namespace} namespace" if request.key.namespace else ""
+    return f'{kind} "{request.key.name}" deleted{place}\n{request.kubectl_name} replaced'
 
 
 def _is_created_since(live: Manifest, since: str) -> bool:

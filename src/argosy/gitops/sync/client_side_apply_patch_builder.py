@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from argosy.annotations import LAST_APPLIED
-from argosy.errors import ClusterError, ManifestError, PatchError
+from argosy.errors import ManifestError, PatchError
 from argosy.kube.objects import Manifest
 from argosy.kube.patch import strategic_merge, three_way
 from argosy.kube.patch.last_applied_annotation import format_last_applied
@@ -79,22 +79,6 @@ def _changes_nothing(patch: dict[str, Any], live: Manifest, shape: Type) -> bool
 def find_manifest_type(manifest: Manifest) -> Type | None:
     group, version = split_api_version(str(manifest.get("apiVersion") or ""))
     return find_builtin_type(group, version, str(manifest.get("kind") or ""))
-
-
-def check_strict_decoding(manifest: Manifest) -> None:
-    """k8s: strict decoding as in kubectl; kinds that are not built in are validated by the server."""
-    shape = find_manifest_type(manifest)
-    if shape is None:
-        return
-    kind, api_version = str(manifest["kind"]), str(manifest["apiVersion"])
-    error_prefix = f'{kind} in version "{split_api_version(api_version)[1]}" cannot be handled as a {kind}: '
-    try:
-        unknown = decode(shape, manifest, kind=kind, api_version=api_version).unknown_fields
-    except ManifestError as error:
-        raise ClusterError(error_prefix + str(error), code=400, reason="BadRequest") from error
-    if unknown:
-        fields = ", ".join(f'unknown field "{path}"' for path in unknown)
-        raise ClusterError(f"{error_prefix}strict decoding error: {fields}", code=400, reason="BadRequest")
 
 
 def contains_desired(live: Any, desired: Any) -> bool:

@@ -164,6 +164,9 @@ class _OperationCall:
             return self._finish(
                 OperationPhase.FAILED, append_reasons("the namespace failed to apply", [namespace_task])
             )
+        elif namespace_task is not None and self.operation_options.app.policy.namespace_metadata is None:
+            # argo: a namespace that exists is no task any more, so its result stays Running
+            self.task_list.tasks.remove(namespace_task)
         served_tasks = [task for task in tasks if task is not namespace_task and task.key.group_kind in self.kinds]
         if not self.runner.dry_run(served_tasks):
             return self._finish(OperationPhase.FAILED, "one or more objects failed to apply (dry run)")
@@ -180,14 +183,16 @@ class _OperationCall:
             return None
         self.kinds = await self.cluster.kinds()
         pending = [task for task in self.task_list.tasks if task.is_pending]
-        faults = find_invalid_tasks(pending, self.task_list, self.kinds, self.operation_options, self.check_permission)
-        for task, reason in faults:
-            self.task_list.record(task, ResultCode.SYNC_FAILED, None, reason)
+        invalid_tasks = find_invalid_tasks(
+            pending, self.task_list, self.kinds, self.operation_options, self.check_permission
+        )
+        for invalid in invalid_tasks:
+            self.task_list.record(invalid.task, ResultCode.SYNC_FAILED, None, invalid.message)
         self.is_checked = True
-        if not faults:
+        if not invalid_tasks:
             return None
-        reasons = ", ".join(reason for _, reason in faults)
-        return self._finish(OperationPhase.FAILED, f"one or more synchronization tasks are not valid: {reasons}")
+        causes = "; ".join(sorted({invalid.cause for invalid in invalid_tasks}))
+        return self._finish(OperationPhase.FAILED, f"one or more synchronization tasks are not valid: {causes}")
 
     async def _run_round(self) -> AdvanceResult | None:
         """Run one round. None if a step was run whose end may be visible at once."""
@@ -327,8 +332,10 @@ class _OperationCall:
         if step_result.state is RunState.PENDING:
             return self._build_running(step_result.message, step_result.wait)
         if step_result.state is RunState.FAILED:
-            if running := [task for task in step if task.is_hook and task.is_running]:
-                return self._build_running(format_waiting_message(running), None)
+            if running := [task for task in step if task.is_running]:  # argo: also objects, whose health is not awaited
+                return self._build_running(
+                    format_waiting_message(running), None if any(map(self.task_list.is_awaited, running)) else 0.0
+                )
             if self.task_list.sync_fail_tasks:
                 return self._build_running(TASKS_RUNNING, 0.0)  # the failure is written before SyncFail hooks run
             return await self._fail_operation(OBJECTS_FAILED_TO_APPLY)

@@ -110,7 +110,7 @@ def prepare_hooks(hooks: Iterable[Manifest], phase: SyncPhase, operation: Operat
         prepared_hook = copy.deepcopy(hook)
         metadata = prepared_hook["metadata"]
         if not metadata.get("name"):
-            metadata["name"] = _generate_hook_name(str(metadata.pop("generateName", None) or ""), phase, operation)
+            metadata["name"] = _generate_hook_name(str(metadata.get("generateName") or ""), phase, operation)
             key = key_of(prepared_hook)
             generated_counts[key] += 1
             if generated_counts[key] > 1:

@@ -115,7 +115,6 @@ SAME = {
         widget({"a": 1}),
         widget({"a": 1, "b": 2}, annotations={"kubectl.kubernetes.io/last-applied-configuration": "{"}),
     ),
-    "a field that the kind does not have": (deployment(surprise=1), deployment()),
     "a whole number and a float": (widget({"a": 1.0}), widget({"a": 1})),
     "preserveUnknownFields": (
         manifest("CustomResourceDefinition", api="apiextensions.k8s.io/v1", spec={"preserveUnknownFields": True}),
@@ -124,6 +123,8 @@ SAME = {
 }
 DIFFERENT = {
     "an amount": (deployment(limits(cpu="1500m")), deployment(limits(cpu="1.6"))),
+    "a field that the kind does not have": (deployment(surprise=1), deployment()),
+    "a nested field that the kind does not have": (deployment({"imag": "web:1"}), deployment()),
     "an image": (deployment({"image": "web:2"}), deployment()),
     "replicas": (deployment(replicas=2), deployment(replicas=3)),
     "replicas that are not the default": (deployment(replicas=2), deployment()),

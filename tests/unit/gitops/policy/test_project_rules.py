@@ -122,7 +122,7 @@ def test_all_violated_project_rules_are_listed() -> None:
         "do not match any of the allowed destinations in project 'ml': destinations does not list it" in violations[2]
     )
     assert list_violations(None, app, control_namespace="argocd") == [
-        "application references project ml which does not exist"
+        "Application referencing project ml which does not exist"
     ]
 
 

@@ -156,7 +156,9 @@ def _find_shared_resources(view: LiveView) -> Iterator[Violation]:
         for message in messages[:1]:
             match = _SHARED_RESOURCE_MESSAGE.match(message)
             resource = match["what"] if match else ""
-            other = next((name for name in (match["other"], match["one"]) if name != app.name), "") if match else ""
+            # Argo CD before 2.5 names the Application without its namespace.
+            names = (match["other"], match["one"]) if match else ()
+            other = next((name for name in names if name.rpartition("/")[2] != app.app.name), "")
             more = f" and {len(messages) - 1} more" if len(messages) > 1 else ""
             text = (
                 f"SharedResourceWarning with {other}: {resource}{more}"
