@@ -41,7 +41,7 @@ APT := apt-get install -qq --no-install-recommends
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help .bytecode install demo test test-all prove realcluster coverage check bench clean
+.PHONY: help .bytecode install demo test test-all prove realcluster argocd test-argocd coverage check bench clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -123,6 +123,15 @@ realcluster: .bytecode  ## build a real kube-apiserver with etcd and controllers
 	sh tests/realcluster/build.sh
 	$(PYTEST) --tier realcluster --ignore tests/proofs $(ARGS)
 	ARGOSY_PROOF_SCALE=1 $(PYTEST) --tier realcluster tests/proofs $(ARGS)
+
+# Builds Argo CD from its Go module once. Only `make test-argocd` uses it.
+argocd: install  ## build the real Argo CD into a cache, to test beside it; needs Go, and redis-server with apt
+	@sh tests/argocd/build.sh
+	@command -v redis-server > /dev/null || $(APT) redis-server > /dev/null 2>&1 \
+	  || echo "make: cannot install redis-server, which Argo CD needs (install it with: apt-get install redis-server)"
+
+test-argocd: argocd .bytecode  ## deliver the same Applications with Argo CD and with argosy, and compare
+	$(PYTEST) --tier argocd $(HANGS) $(ARGS)
 
 clean:  ## remove .venv and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build coverage test-logs

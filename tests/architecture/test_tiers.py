@@ -37,6 +37,8 @@ def test_rows(row): pass
 def test_property(number): pass
 @pytest.mark.tier("realcluster")
 def test_real(): pass
+@pytest.mark.tier("argocd")
+def test_beside_argocd(): pass
 '''
 PYTEST = ("--disable-plugin-autoload", "-p", "support.tiers", "-p", "support.failure_report", "-q")
 EXPECTED = {
@@ -44,6 +46,7 @@ EXPECTED = {
     "all": {"unmarked", "proof", "rows[1]", "rows[2]", "in_all", "property"},
     "prove": {"proof", "only_proof", "property"},
     "realcluster": {"real"},
+    "argocd": {"beside_argocd"},
 }
 
 
@@ -80,7 +83,8 @@ def test_every_tier_has_a_make_target_and_ci_runs_make_test() -> None:
     targets = re.split(r"^(?=[a-z-]+:)", makefile, flags=re.M)
     runs = {target.partition(":")[0]: set(re.findall(r"--tier (\w+)", target)) for target in targets}
     assert {name: tiers for name, tiers in runs.items() if tiers} == {
-        "test": {"test"}, "test-all": {"all"}, "prove": {"prove"}, "realcluster": {"realcluster"}, "coverage": {"test"}
+        "test": {"test"}, "test-all": {"all"}, "prove": {"prove"}, "realcluster": {"realcluster"}, "coverage": {"test"},
+        "test-argocd": {"argocd"},
     }  # fmt: skip
     assert set.union(*runs.values()) == set(TIERS)
     assert "make test " in (ROOT / ".ci" / "run").read_text()
@@ -98,7 +102,8 @@ def test_tier_runs_exactly_the_tests_marked_for_it(pytest_here: Callable[..., Ru
 def test_unknown_tier_marker_is_a_collection_error(pytest_here: Callable[..., Run], marker: str) -> None:
     done = pytest_here(f"import pytest\n@pytest.mark.{marker}\ndef test_it(): pass\n", "--tier", "test")
     assert done.code == pytest.ExitCode.INTERRUPTED
-    assert f"test_some.py::test_it: no make target runs {marker}; use test, all, prove or realcluster" in done.out
+    refusal = f"test_some.py::test_it: no make target runs {marker}; use test, all, prove, realcluster or argocd"
+    assert refusal in done.out
 
 
 @pytest.mark.parametrize("processes", [in_test_all("0"), "1"])

@@ -9,6 +9,7 @@ prove        make prove: proofs in full. A proof marked `tier("test", "prove")` 
              `make test-all`, one marked `tier("all", "prove")` only in `make test-all`. Property tests (Hypothesis)
              run in `make prove` too, with new random examples; elsewhere their examples are always the same
 realcluster  make realcluster: needs the real control plane that it builds
+argocd       make test-argocd: needs the real Argo CD that `make argocd` builds
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import pytest
 
 from support import proof_scale
 
-TIERS = ("test", "all", "prove", "realcluster")
+TIERS = ("test", "all", "prove", "realcluster", "argocd")
 INCLUDED = {"all": {"test", "all"}}
 # For rows: `pytest.param(…, marks=IN_TEST_ALL)`.
 IN_TEST_ALL = pytest.mark.tier("all")
@@ -41,7 +42,7 @@ def run_first(count: int, rows: Sequence[Any]) -> list[Any]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    text = "run the tests of make test, test-all, prove or realcluster (default: all; a test named with :: always runs)"
+    text = "run the tests of one make target (default: all; a test named with :: always runs)"
     parser.addoption("--tier", choices=TIERS, help=text)
 
 

@@ -1,0 +1,1 @@
+"""The real Argo CD beside argosy: both deliver the same Applications, and what they made is compared."""

@@ -1,0 +1,115 @@
+"""One story: a repository, an Application of it, and what the user does, played on both sides of a pair.
+
+In: a pair, the name of the story. Out: an assertion that both programs gave the same. Never: uses the namespace, the
+repository or the Application of another story.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from argosy.kube.objects import Manifest
+from support.argocd.known_differences import find_unexplained
+from support.argocd.pair import APPLICATIONS, CONTROL, Pair
+from support.engine import Repository
+
+# The kinds that stories deliver, by `group/kind` with the path of their list.
+KINDS: Final = {
+    "ConfigMap": "/api/v1/configmaps",
+    "Secret": "/api/v1/secrets",
+    "Service": "/api/v1/services",
+    "ServiceAccount": "/api/v1/serviceaccounts",
+    "apps/Deployment": "/apis/apps/v1/deployments",
+    "batch/Job": "/apis/batch/v1/jobs",
+    "rbac/Role": "/apis/rbac.authorization.k8s.io/v1/roles",
+}
+# Made by controllers of the cluster in every namespace.
+_OF_THE_CLUSTER: Final = frozenset({"ConfigMap kube-root-ca.crt", "ServiceAccount default"})
+
+
+@dataclass
+class Story:
+    pair: Pair
+    name: str
+    folder: Path
+    repository: Repository = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.repository = Repository(self.folder / "repository")
+
+    @property
+    def namespace(self) -> str:
+        return self.name
+
+    def push(self, files: Mapping[str, str | Manifest | None]) -> str:
+        """Commit files below `app/`."""
+        return self.repository.push({f"app/{name}": content for name, content in files.items()})
+
+    def build_application(
+        self,
+        *,
+        automated: Mapping[str, Any] | None = None,
+        options: Sequence[str] = (),
+        source: Mapping[str, Any] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        policy: Mapping[str, Any] | None = None,
+        **spec: Any,
+    ) -> Manifest:
+        sync_policy = {
+            "syncOptions": ["CreateNamespace=true", *options],
+            **({"automated": dict(automated)} if automated is not None else {}),
+            **(policy or {}),
+        }
+        return {
+            "apiVersion": "argoproj.io/v1alpha1",
+            "kind": "Application",
+            "metadata": {"name": self.name, "namespace": CONTROL, **(metadata or {})},
+            "spec": {
+                "project": "default",
+                "source": {"repoURL": self.repository.url, "path": "app", "targetRevision": "HEAD", **(source or {})},
+                "destination": {"server": "https://kubernetes.default.svc", "namespace": self.namespace},
+                "syncPolicy": sync_policy,
+                **spec,
+            },
+        }
+
+    def deliver(self, **settings: Any) -> None:
+        """Create the Application on both sides, and wait until it was compared."""
+        self.pair.apply(self.build_application(**settings))
+        self.pair.wait_until_settled(self.name)
+
+    def sync(self, **operation: Any) -> None:
+        self.pair.sync(self.name, **operation)
+
+    def refresh(self, kind: str = "normal") -> None:
+        self.pair.refresh(self.name, kind)
+
+    def edit(self, path: str, patch: Mapping[str, Any]) -> None:
+        """Change a live object in the namespace of the story by a merge patch; `path` as in KINDS, with the name."""
+        self.pair.patch(_in_namespace(path, self.namespace), patch)
+
+    def delete(self, path: str) -> None:
+        self.pair.delete(_in_namespace(path, self.namespace))
+
+    def delete_application(self, options: Mapping[str, Any] | None = None) -> None:
+        self.pair.delete(f"{APPLICATIONS}/{self.name}", options)
+
+    def check(self) -> None:
+        """Wait until both sides are quiet, and compare the Application and the objects of its namespace."""
+        self.pair.wait_until_quiet([self.name])
+        differences = self.pair.compare_application(self.name)
+        differences += [
+            difference
+            for difference in self.pair.compare_namespace(self.namespace, KINDS)
+            if difference.subject not in _OF_THE_CLUSTER
+        ]
+        unexplained = find_unexplained(self.name, differences)
+        assert not unexplained, "\n".join(map(str, unexplained))
+
+
+def _in_namespace(path: str, namespace: str) -> str:
+    prefix, plural, name = path.rsplit("/", 2)
+    return f"{prefix}/namespaces/{namespace}/{plural}/{name}"
