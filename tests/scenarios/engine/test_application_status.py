@@ -182,3 +182,40 @@ async def test_changed_managed_namespace_metadata_is_out_of_sync_until_synced(ro
     await room.until_synced()
     namespace = await room.get("Namespace", "fresh", "") or {}
     assert namespace["metadata"]["labels"]["team"] == "serving"
+
+
+async def test_application_that_was_never_loaded_is_healthy_and_unknown(room: Room) -> None:
+    room.repository.push({"README": "no app here"})
+    await room.deliver()
+    await room.until_condition("ComparisonError")
+    status = (await room.app())["status"]
+    assert (status["sync"]["status"], status["sync"]["revision"]) == ("Unknown", "main")
+    assert (status["health"]["status"], status["resourceHealthSource"]) == ("Healthy", "appTree")
+    assert "resources" not in status
+
+
+async def test_live_objects_are_listed_as_unknown_while_the_source_cannot_be_loaded(room: Room) -> None:
+    room.repository.push({**ONE, "app/late.yaml": waved("late", "3")})
+    await room.deliver()
+    await room.sync()
+    await room.until_synced()
+    await room.cluster.delete(ResourceKey("", "ConfigMap", "ml", "late"))
+    room.repository.push({"app/broken.yaml": "kind: [", "app/late.yaml": None})
+    await room.annotate(refresh="normal")
+    await room.until_condition("ComparisonError")
+    app = await room.until(lambda status: status["sync"]["status"] == "Unknown")
+    [line] = app["status"]["resources"]
+    assert (line["name"], line["status"], line["requiresPruning"]) == ("settings", "Unknown", True)
+    assert app["status"]["health"]["status"] == "Healthy"
+    assert await room.get("ConfigMap", "settings") is not None
+
+
+async def test_skipped_object_is_listed_without_a_sync_status(room: Room) -> None:
+    metadata = {"name": "skipped", "annotations": {"argocd.argoproj.io/hook": "Skip"}}
+    room.repository.push({**ONE, "app/skipped.yaml": {**config_map("skipped"), "metadata": metadata}})
+    await room.deliver()
+    await room.sync()
+    app = await room.until_synced()
+    line = next(resource for resource in app["status"]["resources"] if resource["name"] == "skipped")
+    assert line == {"kind": "ConfigMap", "name": "skipped", "namespace": "ml", "version": "v1"}
+    assert await room.get("ConfigMap", "skipped") is None

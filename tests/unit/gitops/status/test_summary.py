@@ -73,6 +73,12 @@ def test_images_are_read_from_pods_and_not_from_pod_templates() -> None:
     assert list_pod_images(manifest("apps/v1", "Deployment", spec={"template": {"spec": spec}})) == []
 
 
+@pytest.mark.parametrize(("group", "is_app_of_apps"), [("argoproj.io/v1alpha1", True), ("app.k8s.io/v1beta1", False)])
+def test_summary_tells_whether_an_application_is_in_the_tree(group: str, is_app_of_apps: bool) -> None:
+    child = {"apiVersion": group, "kind": "Application", "metadata": {"name": "child"}}
+    assert build_summary([child], {}).get("isAppOfApps", False) is is_app_of_apps
+
+
 def test_summary_is_sorted_and_without_duplicates() -> None:
     pods = [manifest("v1", "Pod", spec={"containers": [{"image": name}]}) for name in ("z", "a", "z")]
     summary = build_summary(
