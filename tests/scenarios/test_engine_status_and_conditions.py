@@ -14,10 +14,12 @@ from typing import Any
 import pytest
 
 from argosy.errors import Forbidden, SourceRefused, SourceUnreachable
+from argosy.gitops.engine.metrics import collect_engine_metrics
 from argosy.gitops.reconciler.read_your_writes import WATCH_DELIVERY_SECONDS
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.observability.metrics import render_families
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Room, conditions, config_map, engine_room
 
@@ -176,6 +178,8 @@ async def test_object_left_by_a_deleted_application_is_reported_as_orphaned(room
             await asyncio.sleep(0.02)
     messages = conditions((await room.settled())["status"], "OrphanedResourceWarning")
     assert messages == ["Application has 1 orphaned resources"]
+    metrics = render_families(collect_engine_metrics(room.engine))
+    assert 'argocd_app_orphaned_resources_count{namespace="argocd",name="models",project="team"} 1' in metrics
 
 
 @pytest.mark.parametrize("overruns", [True, False], ids=["may overrun", "may not"])

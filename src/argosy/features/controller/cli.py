@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 
+EVENT_REASONS_VARIABLE = "ARGOCD_ENABLE_K8S_EVENT"
 EXAMPLES = """\
 Examples:
   argosy controller
@@ -57,6 +59,11 @@ def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
     parser.add_argument("--listen", default="", metavar="ADDR", help=help_text)
     help_text = "seconds without progress until /healthz fails (default: 600)"
     parser.add_argument("--stuck-after", type=parse_seconds, default=600.0, metavar="SECONDS", help=help_text)
+    help_text = (
+        "reasons of the Events to write about Applications: all, none, or a list such as "
+        f"OperationCompleted,ResourceUpdated (default: ${EVENT_REASONS_VARIABLE}, else all)"
+    )
+    parser.add_argument("--enable-k8s-event", metavar="LIST", help=help_text)
     add_log_flags(parser)
     parser.set_defaults(run=run_controller)
 
@@ -80,10 +87,27 @@ def run_controller(args: argparse.Namespace) -> int:
             port=args.port,
             listen=args.listen,
             stuck_after_seconds=args.stuck_after,
+            event_reasons=_read_event_reasons(args.enable_k8s_event),
         ),
         partial(_print_status, args),
     )
     return 0
+
+
+def _read_event_reasons(flag: str | None) -> frozenset[str]:
+    """argo: the flag and the variable of its application controller."""
+    from argosy.errors import UserError
+    from argosy.gitops.status.application_event_manifests import ALL_EVENT_REASONS
+
+    where = "--enable-k8s-event" if flag is not None else EVENT_REASONS_VARIABLE
+    text = os.environ.get(EVENT_REASONS_VARIABLE, "") or "all" if flag is None else flag
+    reasons = {reason.strip() for reason in text.split(",")}
+    if "all" in reasons:
+        return ALL_EVENT_REASONS
+    if unknown_reasons := sorted(reasons - ALL_EVENT_REASONS - {"none"}):
+        all_reasons = ", ".join(sorted(ALL_EVENT_REASONS))
+        raise UserError(f"unknown reason {unknown_reasons[0]!r}; use all, none, or some of {all_reasons}", where=where)
+    return frozenset(reasons - {"none"})
 
 
 def _print_status(args: argparse.Namespace, target: ClusterTarget, namespace: str, leader: str, until: str) -> None:

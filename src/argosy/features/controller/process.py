@@ -22,6 +22,7 @@ from argosy.gitops.application_client.control_namespace import find_control_name
 from argosy.gitops.engine.engine import Engine, EngineOptions, compute_total_workers
 from argosy.gitops.engine.leader_or_shard_start import run_leading_engine, run_sharded_engine
 from argosy.gitops.engine.liveness import STUCK_SECONDS, ControllerHealth
+from argosy.gitops.status.application_event_manifests import ALL_EVENT_REASONS
 from argosy.kube.client import Cluster
 from argosy.kube.client.cluster_client import connect
 from argosy.kube.client.connection_settings import load_in_cluster_connection
@@ -57,6 +58,7 @@ class ControllerOptions:
     runs_engine: bool = True  # False: only add-ons
     port: int = 0  # for probes and metrics; 0: none
     listen: str = ""  # address of that port; empty: loopback, in a Pod all addresses
+    event_reasons: frozenset[str] = ALL_EVENT_REASONS  # of Events about Applications
     stuck_after_seconds: float = STUCK_SECONDS  # seconds without progress until liveness fails
 
 
@@ -175,6 +177,7 @@ async def _run_engine(
         wave_delay_seconds=0.0 if target.is_embedded else 2.0,
         workers=options.workers,
         render_workers=options.renderers,
+        event_reasons=options.event_reasons,
     )
 
     if options.is_sharded:

@@ -39,6 +39,7 @@ from argosy.gitops.source.repository_access_settings import SourceSettings
 from argosy.gitops.source.repository_mirrors import Repositories
 from argosy.gitops.source.webhook_payloads import Push
 from argosy.gitops.source.webhook_verification import affects_source, read_pushes
+from argosy.gitops.status.application_event_manifests import ALL_EVENT_REASONS
 from argosy.isolation import WorkerPool
 from argosy.isolation.confinement_health import ConfinementCheck
 from argosy.isolation.trusted_process_pool import ProcessPool
@@ -68,6 +69,7 @@ class EngineOptions:
     wave_delay_seconds: float = 2.0
     workers: int = 8
     render_workers: int = 2
+    event_reasons: frozenset[str] = ALL_EVENT_REASONS  # Events with other reasons are not written
     grace_seconds: float = 5.0  # seconds that a running reconciliation or sync step has to finish at shutdown
 
 
@@ -112,6 +114,7 @@ class Engine:
         delivery_turns = DeliveryHandover(lambda: self.argocd_detection.engines, clock.monotonic)
         self.controller = ApplicationController(self.reconciler, self.settings, self.cache, delivery_turns)
         self.queue = WorkQueue(clock=clock, find_tenant=self.controller.find_project, slots_per_tenant=options.workers)
+        self.controller.event_reasons = options.event_reasons
         self.controller.enqueue, self.controller.on_pass_finished = self.queue.add, self.counters.count_reconcile
         self.quotable_secrets = QuotableSecrets(
             namespace, lambda secret: bool(read_instance_name(secret, self.watched.tracking)), self.cache.get

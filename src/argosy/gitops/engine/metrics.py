@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import resource
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -17,7 +17,13 @@ from argosy.gitops.application import read_destination
 from argosy.gitops.engine.engine import Engine
 from argosy.gitops.policy.destination_cluster_lookup import IN_CLUSTER_NAME, IN_CLUSTER_SERVER
 from argosy.gitops.reconciler.watched_cluster import WatchedCluster
-from argosy.gitops.status.metrics import build_application_metrics, read_destination_server
+from argosy.gitops.status.metrics import (
+    METRIC_HELP,
+    ORPHANS_METRIC,
+    build_app_labels,
+    build_application_metrics,
+    read_destination_server,
+)
 from argosy.isolation.confinement_health import ConfinementCheck
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.well_known_kinds import APPLICATION
@@ -44,6 +50,7 @@ def collect_engine_metrics(engine: Engine) -> Iterator[MetricFamily]:
 
     own_apps = _list_own_apps(engine)
     yield from build_application_metrics(own_apps, resolve_server)
+    yield _collect_orphan_counts(engine, own_apps)
     yield from engine.counters.families()
     yield from _collect_cluster_metrics(engine)
     yield from _collect_queue_metrics(engine)
@@ -69,6 +76,17 @@ def _list_own_apps(engine: Engine) -> list[Manifest]:
     apps = engine.cache.list(APPLICATION)
     claims = engine.controller.claims
     return list(apps) if claims is None else [app for app in apps if claims.is_owned(key_of(app))]
+
+
+def _collect_orphan_counts(engine: Engine, own_apps: Sequence[Manifest]) -> MetricFamily:
+    samples = []
+    for app in own_apps:
+        memo = engine.controller.memos.find(key_of(app))
+        if memo is not None and memo.orphan_count is not None:
+            labels = build_app_labels(app)
+            del labels["dest_server"]  # argo: without it
+            samples.append(Sample(labels, memo.orphan_count))
+    return MetricFamily(ORPHANS_METRIC, "gauge", METRIC_HELP[ORPHANS_METRIC], samples)
 
 
 def _collect_queue_metrics(engine: Engine) -> Iterator[MetricFamily]:

@@ -160,6 +160,7 @@ class AppMemo:
     sources: dict[int, SourceMemo] = field(default_factory=dict)  # by their number
     tracked: TrackedManifests | None = None
     summary: CachedSummary | None = None
+    orphan_count: int | None = None  # in the last comparison
     settled: SettledPass | None = None
     unwritten: SettledPass | None = None  # settled once its patch is written
     _connection: ConnectionMemo | None = None

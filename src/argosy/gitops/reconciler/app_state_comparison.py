@@ -33,6 +33,7 @@ from argosy.gitops.diff import (
 from argosy.gitops.health.aggregate import ResourceWithHealth, aggregate_health
 from argosy.gitops.live import (
     CacheReader,
+    ResourceNode,
     build_instance_name,
     find_managed_resources,
     find_orphans,
@@ -191,6 +192,8 @@ class AppStateComparer:
         assessed = await self._assess_health(comparison, live, settings)
         app_health = aggregate_health(app.key, assessed, uid=app.uid)
         shared_resources = describe_shared_resources(app, live, instance, settings)
+        orphans = self._find_orphans(app, project, live, settings, is_allowed)
+        orphan_message = orphan_warning(orphans, project.orphans)
         return AppState(
             desired,
             comparison,
@@ -200,8 +203,9 @@ class AppStateComparer:
             (
                 *desired.conditions,
                 *build_warnings(comparison, app_health, shared_resources),
-                *self._warn_of_orphans(app, project, live, settings, is_allowed),
+                *([AppCondition(ConditionType.ORPHANED_RESOURCE_WARNING, orphan_message)] if orphan_message else ()),
             ),
+            len(orphans),
             shared_resources[0] if shared_resources else "",
         )
 
@@ -296,14 +300,14 @@ class AppStateComparer:
             ResourceWithHealth(pair.key, pair.desired, pair.live, by_key.get(pair.key)) for pair in comparison.pairs
         ]
 
-    def _warn_of_orphans(
+    def _find_orphans(
         self,
         app: Application,
         project: Project,
         live: Mapping[ResourceKey, Manifest],
         settings: ReconcilerSettings,
         is_allowed: IsAllowed,
-    ) -> list[AppCondition]:
+    ) -> list[ResourceNode]:
         if project.orphans is None:
             return []
 
@@ -313,11 +317,9 @@ class AppStateComparer:
             return self._applications.get(key) is not None
 
         namespace, rule = app.destination.namespace, project.orphans
-        orphaned = find_orphans(
+        return find_orphans(
             self.cache, rule, namespace, live, settings.tracking, application_exists=exists, is_permitted=is_allowed
         )
-        message = orphan_warning(orphaned, project.orphans)
-        return [AppCondition(ConditionType.ORPHANED_RESOURCE_WARNING, message)] if message else []
 
 
 async def evaluate_jq(

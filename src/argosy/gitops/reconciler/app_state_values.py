@@ -26,6 +26,7 @@ class AppState:
     resources: Sequence[ResourceStatus] | None = None  # None: not known
     health: Assessment = field(default_factory=lambda: Assessment(HealthStatus.UNKNOWN))
     conditions: tuple[AppCondition, ...] = ()
+    orphan_count: int = 0  # objects in its namespace that no Application tracks, if its project watches them
     shared_resource: str = ""  # about the first object that another Application tracks too
     is_invalid: bool = False  # the Application is invalid, so nothing was compared
 

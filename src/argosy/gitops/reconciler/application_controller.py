@@ -26,6 +26,7 @@ from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.reconciler.setting_error_messages import SettingFaultLog
 from argosy.gitops.reconciler.settings_watch import SettingsWatcher
 from argosy.gitops.reconciler.unknown_state import read_compared_revisions
+from argosy.gitops.status.application_event_manifests import ALL_EVENT_REASONS
 from argosy.gitops.status.status_builder import build_unreadable_patch
 from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.kube.client import Cluster, PatchKind
@@ -60,6 +61,7 @@ class ApplicationController:
         self.cache, self.handover, self.memos = cache, handover, reconciler.memos
         self.enqueue: Callable[[ResourceKey], None] = lambda key: None
         self.on_pass_finished: Callable[[Application, ReconcileResult, float], None] = lambda app, result, seconds: None
+        self.event_reasons = ALL_EVENT_REASONS
         self.claims: ApplicationClaims | None = None  # set if several replicas share the Applications
         self.claim_queue: ClaimQueue | None = None  # set together with `claims`
         self._fault_log, self._ignored_updates = SettingFaultLog(), IgnoredUpdateFilter(settings_watcher)
@@ -326,7 +328,8 @@ class ApplicationController:
         """Write Events, then the patch: a repeated Event is deduplicated, but a lost one cannot be recovered."""
         for event in result.events:
             log.info("%s/%s: %s: %s", app.key.namespace, app.key.name, event["reason"], event["message"])
-            await _create_event(event, cluster)
+            if event["reason"] in self.event_reasons:
+                await _create_event(event, cluster)
         for condition in (result.patch or {}).get("status", {}).get("conditions") or ():
             log.info("%s/%s: %s: %s", app.key.namespace, app.key.name, condition["type"], condition["message"])
         if result.patch is None:

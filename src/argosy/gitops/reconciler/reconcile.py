@@ -136,6 +136,7 @@ class Reconciler:
             return ReconcileResult(wait=UNREACHABLE_RETRY_SECONDS)
         unlisted = destination.unlisted_conditions(app_state)
         settled_pass, memo = SettledPass(app, app_state, settings, unlisted), self.memos[app.key]
+        memo.orphan_count = app_state.orphan_count
         if self._is_status_fresh(app) and memo.settled is not None and memo.settled.is_same_as(settled_pass):
             result = ReconcileResult()
         else:

@@ -18,6 +18,7 @@ from argosy.gitops.reconciler.app_state_values import AppState
 from argosy.gitops.reconciler.destination_cluster import DestinationCluster
 from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.reconciler.unknown_state import adjust_sync_status, list_evaluated_conditions
+from argosy.gitops.status.application_event_manifests import status_change_events
 from argosy.gitops.status.conditions import AppCondition
 from argosy.gitops.status.history import append_deployment
 from argosy.gitops.status.operation_state_json_writer import request_to_wire
@@ -76,7 +77,8 @@ class StatusReporter:
         report = self._build_report(app, settings, app_state, operation)
         if destination is not None and app_state.resources is not None:
             report = replace(report, summary=self._cached_summary(destination, app, app_state))
-        if (status_changes := build_status_patch(app.status, build_status(report))) is not None:
+        new_status = build_status(report)
+        if (status_changes := build_status_patch(app.status, new_status)) is not None:
             patch["status"] = status_changes
         if operation.new_request is not None:
             patch["operation"] = request_to_wire(operation.new_request)
@@ -93,7 +95,8 @@ class StatusReporter:
             and (finalizers := compute_finalizers(app, app_state.comparison.hooks)) != app.finalizers
         ):
             patch.setdefault("metadata", {})["finalizers"] = list(finalizers)
-        return ReconcileResult(patch or None, operation.events, operation.wait)
+        status_events = status_change_events(app, new_status, timestamp=report.now)
+        return ReconcileResult(patch or None, (*operation.events, *status_events), operation.wait)
 
     def _build_report(
         self, app: Application, settings: ReconcilerSettings, app_state: AppState, operation: OperationResult

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import enum
 import hashlib
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from argosy.gitops.application import Application, OperationPhase, OperationState
 from argosy.gitops.status.status_json_conversions import as_mapping, omit_empty
@@ -33,11 +34,22 @@ class EventReason(enum.StrEnum):
     OPERATION_COMPLETED = "OperationCompleted"
 
 
+ALL_EVENT_REASONS: Final[frozenset[str]] = frozenset(EventReason)
+
+
 def build_event(
-    app: Application, reason: EventReason, message: str, *, timestamp: str, username: str = "", is_warning: bool = False
+    app: Application,
+    reason: EventReason,
+    message: str,
+    *,
+    timestamp: str,
+    username: str = "",
+    is_warning: bool = False,
+    occurrence: str = "",
 ) -> Manifest:
-    """Build an Event; the same content at the same time about the same Application gives the same name."""
-    identity = "\n".join((app.uid, app.namespace, app.name, reason, message, timestamp, username))
+    """Build an Event; the same content about the same Application gives the same name for the same occurrence, which is
+    the time if no other is given."""
+    identity = "\n".join((app.uid, app.namespace, app.name, reason, message, occurrence or timestamp, username))
     digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
     metadata = as_mapping(app.wire.get("metadata"))
     involved_object = {
@@ -69,6 +81,19 @@ def build_event(
         "lastTimestamp": timestamp,
         "count": 1,
     }
+
+
+def status_change_events(app: Application, new_status: Mapping[str, Any], *, timestamp: str) -> tuple[Manifest, ...]:
+    """Build one Event for a changed sync status and one for a changed health status."""
+    version = str(as_mapping(app.wire.get("metadata")).get("resourceVersion", ""))
+    events = []
+    for name in ("sync", "health"):
+        old, new = (str(as_mapping(status.get(name)).get("status") or "") for status in (app.status, new_status))
+        if old != new:
+            message = f"Updated {name} status: {old} -> {new}"
+            reason = EventReason.RESOURCE_UPDATED
+            events.append(build_event(app, reason, message, timestamp=timestamp, occurrence=version))
+    return tuple(events)
 
 
 def operation_started_event(app: Application, state: OperationState) -> Manifest:

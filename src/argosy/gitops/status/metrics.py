@@ -19,10 +19,12 @@ from argosy.observability.metrics import MetricFamily, Sample
 IN_CLUSTER_SERVER, IN_CLUSTER_NAME = IN_CLUSTER
 INFO_METRIC, CONDITION_METRIC, SYNCS_METRIC = "argocd_app_info", "argocd_app_condition", "argocd_app_sync_total"
 SYNC_SECONDS_METRIC: Final = "argocd_app_sync_duration_seconds_total"
+ORPHANS_METRIC: Final = "argocd_app_orphaned_resources_count"
 METRIC_HELP: Final = {
     INFO_METRIC: "Information about Applications.",
     CONDITION_METRIC: "Conditions of Applications.",
     SYNCS_METRIC: "Operations that have ended since this began.",
+    ORPHANS_METRIC: "Objects in the namespace of an Application that no Application tracks.",
     SYNC_SECONDS_METRIC: "Seconds that operations took which have ended since this began.",
 }
 

@@ -198,3 +198,19 @@ def test_hold_annotation_with_any_text_is_a_hold(text: str) -> None:
 
 def test_hold_annotation_with_few_fields_is_a_hold() -> None:
     assert read_hold({"argosy.dev/hold": '{"by": "ann", "at": null}'}) == SyncHold(by="ann")
+
+
+def test_changed_sync_and_health_status_give_one_event_each() -> None:
+    new_status = {"sync": {"status": "OutOfSync"}, "health": {"status": "Degraded"}}
+    events = application_event_manifests.status_change_events(APP, new_status, timestamp=AT)
+    assert [(event["reason"], event["message"], event["type"]) for event in events] == [
+        ("ResourceUpdated", "Updated sync status: Synced -> OutOfSync", "Normal"),
+        ("ResourceUpdated", "Updated health status: Healthy -> Degraded", "Normal"),
+    ]
+    later = application_event_manifests.status_change_events(APP, new_status, timestamp="2026-01-01T00:00:05Z")
+    assert [event["metadata"]["name"] for event in later] == [event["metadata"]["name"] for event in events]
+
+
+def test_unchanged_status_gives_no_event() -> None:
+    new_status = {"sync": {"status": "Synced", "revision": "def"}, "health": {"status": "Healthy"}}
+    assert application_event_manifests.status_change_events(APP, new_status, timestamp=AT) == ()
