@@ -103,11 +103,11 @@ async def test_each_application_gets_a_cause_and_a_remedy_and_all_get_a_score(de
     assert findings["lost"]["cause"] == "targetRevision main: path nowhere not in branch"
     assert list(diagnosis["score"].pop("left")) == ["lost"]
     assert diagnosis["score"] == {
-        "applications": 3, "synced": 0, "healthy": 1, "syncedPercent": 0.0, "after": 2, "afterPercent": 66.7,
+        "applications": 3, "synced": 0, "healthy": 3, "syncedPercent": 0.0, "after": 2, "afterPercent": 66.7,
     }  # fmt: skip
     assert await versions(desk) == before
     result = await desk.argosy("doctor", "--match", "stale|lost", "-o", "status")
-    assert result.out.splitlines() == ["lost  ... Unknown/Unknown", "stale ... Unknown/Unknown"]
+    assert result.out.splitlines() == ["lost  ... Unknown/Healthy", "stale ... Unknown/Healthy"]
     listed = (await desk.argosy("doctor", "--checklist")).out.splitlines()
     assert any(
         "no ComparisonError and no SyncError: lost: ComparisonError, stale: ComparisonError" in line for line in listed

@@ -142,13 +142,18 @@ async def test_hook_with_generate_name_gets_a_new_name_at_each_sync(room: Room) 
     assert not (await room.cluster.list(GroupKind("batch", "Job"), namespace="ml")).items
 
 
-async def test_generate_name_of_an_object_that_is_no_hook_is_a_comparison_error(room: Room) -> None:
+async def test_object_with_generate_name_that_is_no_hook_is_missing_and_cannot_be_applied(room: Room) -> None:
     plain = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "settings-"}}
     room.repository.push({"app/plain.yaml": plain})
     await room.deliver()
-    message = await room.until_condition("ComparisonError")
-    assert "ConfigMap with generateName 'settings-' has no metadata.name" in message
-    assert "only hooks may use generateName" in message
+    app = await room.until(lambda status: status.get("resources"))
+    [resource] = app["status"]["resources"]
+    state = (resource["name"], resource["status"], app["status"]["health"]["status"])
+    assert state == ("settings-", "OutOfSync", "Missing")
+    await room.sync()
+    app = await room.until(lambda status: (status.get("operationState") or {}).get("phase") == "Failed")
+    [result] = app["status"]["operationState"]["syncResult"]["resources"]
+    assert result["message"] == "from settings-: cannot use generate name with apply"
 
 
 async def test_unknown_branch_is_a_comparison_error_until_it_is_corrected(room: Room) -> None:

@@ -89,7 +89,8 @@ def test_only_route_host_and_tls_drift_and_webhook_is_the_cause(shown: Demo) -> 
 
 @pytest.mark.tier("all")
 def test_namespace_of_two_applications_causes_shared_resource_warning(shown: Demo) -> None:
-    shared = "Namespace/private-ai-demo is part of applications argocd/stage01-model-registry and stage01-model-serving"
+    apps = "applications openshift-gitops/stage01-model-registry and stage01-model-serving"
+    shared = f"Namespace/private-ai-demo is part of {apps}"
     assert condition(shown, "stage01-model-registry") == shared
 
 
