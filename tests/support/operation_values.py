@@ -35,7 +35,15 @@ SOURCES = SOURCE_WIRES.map(read_source)
 DURATIONS = st.one_of(
     st.integers(0, 100_000).map(float), st.floats(0.001, 100_000).map(lambda seconds: round(seconds, 6))
 )
-RETRIES = st.builds(RetryStrategy, st.integers(-1, 9), st.booleans(), DURATIONS, st.integers(1, 9), DURATIONS)
+RETRIES = st.builds(
+    RetryStrategy,
+    st.integers(-1, 9),
+    st.booleans(),
+    DURATIONS,
+    st.integers(1, 9),
+    DURATIONS,
+    written_backoff=st.just(()),
+)
 TEXTS = st.lists(NAMES, max_size=2).map(tuple)
 
 

@@ -34,6 +34,16 @@ class Source:
     wire: Mapping[str, Any] = field(default_factory=dict)  # as written; overrides are merged into it
 
 
+def remove_empty_options(wire: Mapping[str, Any]) -> dict[str, Any]:
+    """argo: options of a tool that all have their zero values are no options."""
+    tools = ("helm", "kustomize", "directory")
+    return {name: value for name, value in wire.items() if name not in tools or not _is_zero(value)}
+
+
+def _is_zero(value: Any) -> bool:
+    return all(map(_is_zero, value.values())) if isinstance(value, Mapping) else not value
+
+
 def read_source(wire: Mapping[str, Any], where: str = "") -> Source:
     return read_source_fields(FieldReader(wire, where))
 

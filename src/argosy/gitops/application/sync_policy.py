@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
 
 from argosy.errors import ManifestError
 from argosy.kube.objects.strict_typed_field_reader import FieldReader
@@ -26,7 +27,8 @@ class AutomatedSync(NamedTuple):
     allow_empty: bool = False
 
 
-class RetryStrategy(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class RetryStrategy:
     """How often a failed sync is retried, and with which backoff."""
 
     limit: int = 0  # negative: no limit
@@ -34,6 +36,8 @@ class RetryStrategy(NamedTuple):
     duration: float = 5.0  # seconds
     factor: int = 2
     longest: float = 180.0  # seconds
+    # fields of `backoff` as they were written
+    written_backoff: tuple[tuple[str, Any], ...] = field(default=(), compare=False)
 
     def delay_seconds(self, attempts: int) -> float:
         """Return the seconds to wait after so many attempts."""
@@ -95,6 +99,9 @@ def read_retry(fields: FieldReader) -> RetryStrategy:
         duration=_read_seconds(backoff, "duration", defaults.duration),
         factor=backoff.read_int("factor") or defaults.factor,
         longest=_read_seconds(backoff, "maxDuration", defaults.longest),
+        written_backoff=tuple(
+            (name, value) for name in ("duration", "factor", "maxDuration") if (value := backoff.values.get(name))
+        ),
     )
 
 

@@ -111,6 +111,8 @@ class AppStateComparer:
             map(self._full_object_fetch, filter(is_trimmed, live.values()))
         )
         live |= await self._fetch_uncached(uncached_keys, live, is_allowed) | full_objects
+        if not desired.is_known:  # a deletion finds objects of kinds that cannot be listed in the status
+            live |= await self.list_owned(app, {}, settings, kinds)
         inputs = (project, desired.manifests, settings, kinds)
         spec = (app.wire.get("spec"), app.annotations.get(COMPARE_OPTIONS))
         cached = memo.cached if desired.is_known else None

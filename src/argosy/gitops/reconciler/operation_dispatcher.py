@@ -11,8 +11,9 @@ from datetime import datetime
 from typing import Final
 
 from argosy import annotations as names
-from argosy.gitops.application import Application, OperationPhase, OperationRequest
+from argosy.gitops.application import Application, OperationPhase, OperationRequest, OperationState
 from argosy.gitops.application.project_spec import Project
+from argosy.gitops.application.sources import remove_empty_options
 from argosy.gitops.policy.sync_windows import evaluate_sync_windows
 from argosy.gitops.reconciler.app_state_values import AppState
 from argosy.gitops.reconciler.desired_state_builder import DesiredStateBuilder
@@ -67,11 +68,12 @@ class OperationDispatcher:
             )
         kinds = await destination.cluster.kinds()
         step = await destination.operation_runner.step(app, state, project, settings, kinds, app_state)
-        is_over = step.state.phase.is_over
-        if is_over:
-            destination.operation_runner.drop_comparison(app)
-        end_events = (application_event_manifests.operation_completed_event(app, step.state),) if is_over else ()
-        return OperationResult(step.state, 0.0 if is_over else step.wait, is_over=is_over, events=end_events)
+        if not step.state.phase.is_over:
+            return OperationResult(step.state, step.wait)
+        destination.operation_runner.drop_comparison(app)
+        final_state = _with_result(app, step.state)
+        end_events = (application_event_manifests.operation_completed_event(app, final_state),)
+        return OperationResult(final_state, 0.0, is_over=True, events=end_events)
 
     def _find_termination_reason(
         self,
@@ -99,6 +101,7 @@ class OperationDispatcher:
         state = replace(
             state, phase=OperationPhase.ERROR, message=format_conditions(errors), finished=format_timestamp(now)
         )
+        state = _with_result(app, state)
         return OperationResult(
             state, is_over=True, events=(application_event_manifests.operation_completed_event(app, state),)
         )
@@ -185,3 +188,12 @@ class OperationDispatcher:
             )
         state = replace(state, message=f"waiting for {unavailable.reason}")
         return OperationResult(state, unavailable.wait, events=operation_events, is_auto_sync_evaluated=False)
+
+
+def _with_result(app: Application, state: OperationState) -> OperationState:
+    """argo: an operation that ended before its revision was known has a result too, with its sources."""
+    if state.has_result:
+        return state
+    sync = state.request.sync
+    sources = tuple(remove_empty_options(source.wire) for source in sync.sources or app.sources)
+    return replace(state, has_result=True, revision=sync.revision, revisions=sync.revisions, sources=sources)

@@ -15,6 +15,7 @@ from typing import Final
 from argosy.errors import Forbidden, UserError
 from argosy.gitops.application import Application, OperationPhase, OperationRequest, OperationState
 from argosy.gitops.application.project_spec import Project
+from argosy.gitops.application.sources import remove_empty_options
 from argosy.gitops.application.step_results import AppComparison, PlannedTask
 from argosy.gitops.diff.diff_options import build_diff_options
 from argosy.gitops.diff.respect_ignored import keep_ignored_live_values, list_respect_jq_questions
@@ -205,7 +206,7 @@ class OperationRunner:
             has_result=True,
             revision="" if has_many else desired.revisions[0] if desired.revisions else "",
             revisions=desired.revisions if has_many else (),
-            sources=tuple(source.wire for source in desired.sources),
+            sources=tuple(remove_empty_options(source.wire) for source in desired.sources),
             namespace_metadata=as_mapping(as_mapping(app.wire.get("spec")).get("syncPolicy")).get(
                 "managedNamespaceMetadata"
             ),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from argosy.gitops.application import OperationPhase, OperationState
-from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings, omit_empty, synced_sources_to_wire
+from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings, omit_empty, sources_to_wire
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,8 @@ def _build_entry(number: int, state: OperationState) -> dict[str, Any]:
     return {
         "id": number,
         **(omit_empty(revisions=list(state.revisions)) if has_many else omit_empty(revision=state.revision)),
-        **synced_sources_to_wire(state.sources, are_many=has_many),
+        **({"source": {"repoURL": ""}} if has_many else {}),  # argo: next to `sources` there is an empty source
+        **sources_to_wire(state.sources, are_many=has_many),
         "deployedAt": state.finished or state.started,
         **omit_empty(deployStartedAt=state.started),
         "initiatedBy": omit_empty(username=state.request.username, automated=state.request.is_automated),

@@ -12,12 +12,7 @@ from typing import Any, Final
 from argosy.errors import ManifestError
 from argosy.gitops.application import OperationRequest, OperationState, ResourceResult, RetryStrategy, SyncRequest
 from argosy.gitops.application.operations import read_request
-from argosy.gitops.status.status_json_conversions import (
-    key_to_wire,
-    omit_empty,
-    sources_to_wire,
-    synced_sources_to_wire,
-)
+from argosy.gitops.status.status_json_conversions import key_to_wire, omit_empty, sources_to_wire
 from argosy.kube.objects.strict_typed_field_reader import FieldReader
 from argosy.kube.resource_key import ResourceKey
 
@@ -73,7 +68,9 @@ def _resource_to_wire(key: ResourceKey) -> dict[str, str]:
 
 def _retry_to_wire(retry: RetryStrategy) -> dict[str, Any]:
     defaults = RetryStrategy()
-    backoff: dict[str, Any] = {}
+    backoff: dict[str, Any] = dict(retry.written_backoff)
+    if backoff:
+        return omit_empty(limit=retry.limit, refresh=retry.refresh, backoff=backoff)
     if retry.duration != defaults.duration:
         backoff["duration"] = format_duration(retry.duration)
     if retry.factor != defaults.factor:
@@ -106,10 +103,14 @@ def state_to_wire(state: OperationState) -> dict[str, Any]:
 
 def _sync_result_to_wire(state: OperationState) -> dict[str, Any]:
     metadata = state.namespace_metadata
+    has_many = bool(state.revisions) or len(state.sources) > 1
+    # argo: next to `sources` there is the first one of the Application, or an empty one if the operation names its own
+    first_source = dict(state.sources[0]) if state.sources and not state.request.sync.sources else {"repoURL": ""}
     return {
         "revision": state.revision,  # argo: written even if empty
         **omit_empty(revisions=list(state.revisions)),
-        **synced_sources_to_wire(state.sources, are_many=bool(state.revisions) or len(state.sources) > 1),
+        **({"source": first_source} if has_many else {}),
+        **sources_to_wire(state.sources, are_many=has_many),
         **({} if metadata is None else {"managedNamespaceMetadata": dict(metadata)}),
         **omit_empty(resources=[_result_to_wire(result) for result in state.results]),
     }

@@ -12,11 +12,12 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from argosy.gitops.application import Application, OperationState, Source
+from argosy.gitops.application.sources import remove_empty_options
 from argosy.gitops.application.step_results import Assessment, HealthStatus, SyncStatus
 from argosy.gitops.status.conditions import AppCondition, ConditionType, conditions_to_wire
 from argosy.gitops.status.operation_state_json_writer import state_to_wire
 from argosy.gitops.status.resources import ResourceStatus, resources_to_wire
-from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings, omit_empty, synced_sources_to_wire
+from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings, omit_empty, sources_to_wire
 from argosy.kube.patch import merge_patch
 
 RECONCILED_AT: Final = "reconciledAt"
@@ -103,7 +104,7 @@ def build_compared_to(app: Application, sources: Sequence[Source]) -> dict[str, 
         {
             "destination": omit_empty(**as_mapping(spec.get("destination"))),
             **omit_empty(ignoreDifferences=spec.get("ignoreDifferences")),
-            **synced_sources_to_wire([source.wire for source in sources], are_many=app.has_many_sources),
+            **sources_to_wire([remove_empty_options(source.wire) for source in sources], are_many=app.has_many_sources),
         }
     )
     return wire
@@ -123,7 +124,7 @@ def _build_sync(report: StatusReport) -> dict[str, Any]:
         return {"sync": {**before, "status": report.status.value}}
     has_many = report.app.has_many_sources
     revision = report.revisions[0] if report.revisions and not has_many else ""
-    tools = [tool for tool in report.tools if tool]
+    tools = list(report.tools) if any(report.tools) else []  # argo: "" for a source with value files only
     return {
         "sync": {
             "status": report.status.value,

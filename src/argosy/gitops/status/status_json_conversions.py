@@ -28,12 +28,6 @@ def sources_to_wire(sources: Sequence[Mapping[str, Any]], *, are_many: bool) -> 
     return {"source": dict(sources[0])} if sources else {}
 
 
-def synced_sources_to_wire(sources: Sequence[Mapping[str, Any]], *, are_many: bool) -> dict[str, Any]:
-    """Return the sources of a comparison or sync. argo: next to `sources` there is an empty source."""
-    wire = sources_to_wire(sources, are_many=are_many)
-    return {"source": {"repoURL": ""}, **wire} if are_many and sources else wire
-
-
 def as_mapping(value: Any) -> Mapping[str, Any]:
     """Return the value if it is a map, else an empty one: other writers may store any type."""
     return value if isinstance(value, Mapping) else {}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
-from argosy.annotations import FIELD_MANAGER
+from argosy.annotations import FIELD_MANAGER, LAST_APPLIED
 from argosy.errors import ClusterError, Conflict, Invalid, PatchError
 from argosy.gitops.sync import client_side_apply_patch_builder
 from argosy.gitops.sync.client_side_apply_patch_builder import add_last_applied, set_namespace
@@ -19,6 +19,7 @@ from argosy.gitops.sync.effective_apply_and_prune_options import REPLACE_FIELD_M
 from argosy.gitops.sync.managed_fields_migration import build_migration_patch
 from argosy.kube.client import Cluster, PatchKind
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.patch.merge_patch import remove_nulls
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import CRD
 
@@ -116,7 +117,8 @@ async def _apply_once(request: ApplyRequest, cluster: Cluster) -> ApplyResult:
 async def _apply_client_side(request: ApplyRequest, cluster: Cluster) -> ApplyResult:
     modified = add_last_applied(request.desired)
     if request.live is None:
-        return ApplyResult(await cluster.create(modified, manager=FIELD_MANAGER), f"{request.kubectl_name} created")
+        created = await cluster.create(remove_nulls(modified), manager=FIELD_MANAGER)  # k8s: as `kubectl apply` does
+        return ApplyResult(created, f"{request.kubectl_name} created")
     if _has_new_role_ref(request):
         return await _recreate(request, cluster)
     if request.live.get("apiVersion") != modified["apiVersion"]:
@@ -133,7 +135,21 @@ async def _apply_client_side(request: ApplyRequest, cluster: Cluster) -> ApplyRe
     )
     version = str(modified["apiVersion"])
     applied = await cluster.patch(request.key, patch, kind_of_patch=kind, manager=FIELD_MANAGER, api_version=version)
-    return ApplyResult(applied, f"{request.kubectl_name} configured")
+    warning = (
+        "" if LAST_APPLIED in (request.live["metadata"].get("annotations") or {}) else await _warn(request, cluster)
+    )
+    return ApplyResult(applied, f"{request.kubectl_name} configured{warning}")
+
+
+async def _warn(request: ApplyRequest, cluster: Cluster) -> str:
+    """k8s: the warning of `kubectl apply` for an object that it did not create. argo: it is part of the message."""
+    kind_info = (await cluster.kinds()).get(request.key.group_kind)
+    plural = kind_info.plural if kind_info is not None else request.key.kind.lower()
+    return (
+        f". Warning: resource {plural}/{request.key.name} is missing the {LAST_APPLIED} annotation which is required"
+        " by  apply.  apply should only be used on resources created declaratively by either  create --save-config or"
+        "  apply. The missing annotation will be patched automatically."
+    )
 
 
 def _has_new_role_ref(request: ApplyRequest) -> bool:

@@ -18,6 +18,7 @@ from argosy.gitops.application import (
     RetryStrategy,
     SyncRequest,
 )
+from argosy.gitops.application.sources import remove_empty_options
 from argosy.gitops.application.step_results import AppComparison, Pair, SyncStatus
 from argosy.kube.objects.timestamps_and_delays import backoff_delay, remaining_delay
 from argosy.kube.patch.merge_patch import remove_nulls
@@ -112,7 +113,7 @@ def _would_delete_everything(comparison: AppComparison) -> bool:
 
 def is_already_attempted(app: Application, state: OperationState, target: SyncTarget) -> bool:
     """True if the operation synced the same revisions and sources that a sync would use now."""
-    if not state.has_result:
+    if not state.has_result or not (state.revision or any(state.revisions)):  # it ended before its revision was known
         return state.phase.is_over
     if target.may_hold_changes:
         synced = state.revisions if app.has_many_sources else (state.revision,)
@@ -123,7 +124,9 @@ def is_already_attempted(app: Application, state: OperationState, target: SyncTa
 
 def are_sources_equal(left: Sequence[Mapping[str, Any]], right: Sequence[Mapping[str, Any]]) -> bool:
     """k8s: a merge patch drops the nulls that sources may contain, for example in valuesObject, so they are ignored."""
-    return [remove_nulls(dict(source)) for source in left] == [remove_nulls(dict(source)) for source in right]
+    return [remove_nulls(remove_empty_options(source)) for source in left] == [
+        remove_nulls(remove_empty_options(source)) for source in right
+    ]
 
 
 def _seconds_until_heal(state: OperationState, now: datetime, backoff: HealBackoff) -> float:

@@ -9,6 +9,7 @@ import pytest
 
 from argosy.errors import ManifestError
 from argosy.gitops.application import HelmParameter, ToolVariable, read_application, read_source
+from argosy.gitops.application.sources import remove_empty_options
 
 
 def application(**spec: Any) -> dict[str, Any]:
@@ -149,3 +150,11 @@ def test_parent_application_is_read_from_the_tracking_id(mark: str, parent: str)
 def test_in_cluster_destination_is_detected(destination: dict[str, str], is_here: bool) -> None:
     app = read_application({"metadata": {"name": "models"}, "spec": {"destination": destination}})
     assert app.destination.is_in_cluster is is_here
+
+
+def test_tool_options_with_zero_values_only_are_no_options() -> None:
+    source = {"repoURL": "https://git.example/a", "path": "app", "helm": {"parameters": []}, "kustomize": {}}
+    source |= {"directory": {"recurse": False, "jsonnet": {"libs": []}}}
+    assert remove_empty_options(source) == {"repoURL": "https://git.example/a", "path": "app"}
+    filled = {"repoURL": "", "helm": {"releaseName": "a"}, "directory": {"include": "*.yaml", "jsonnet": {}}}
+    assert remove_empty_options(filled) == filled

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from argosy.gitops.application import OperationRequest, OperationState, RetryStrategy, SyncRequest
 from argosy.gitops.application.operations import read_request, read_state
+from argosy.gitops.application.sources import read_source
 from argosy.gitops.application.sync_policy import parse_duration
 from argosy.gitops.status.operation_state_json_writer import format_duration, request_to_wire, state_to_wire
 from argosy.kube.objects.strict_typed_field_reader import FieldReader
@@ -104,6 +105,19 @@ def test_sources_are_written_as_a_list_if_revisions_are(count: int) -> None:
     assert state_to_wire(state)["syncResult"] == {
         "revision": "",
         "revisions": [*revisions],
-        "source": {"repoURL": ""},
+        "source": sources[0] if sources else {"repoURL": ""},
         "sources": [*sources],
     }
+
+
+def test_backoff_is_written_as_the_policy_has_it() -> None:
+    written = {"limit": 3, "backoff": {"duration": "5s", "factor": 2, "maxDuration": "3m"}}
+    request = drop_wire(read({"sync": {}, "retry": written}))
+    assert request_to_wire(request)["retry"] == written
+
+
+def test_result_of_an_operation_with_its_own_sources_has_an_empty_first_source() -> None:
+    sources = ({"repoURL": "https://git.example/0"}, {"repoURL": "https://git.example/1"})
+    request = OperationRequest(SyncRequest(sources=tuple(map(read_source, sources))))
+    state = OperationState(request, has_result=True, revisions=("a", "b"), sources=sources)
+    assert state_to_wire(state)["syncResult"]["source"] == {"repoURL": ""}

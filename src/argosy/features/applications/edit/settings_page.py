@@ -79,7 +79,7 @@ async def render_settings_page(request: RequestContext) -> WebResponse:
         "settings",
         automated=automated._asdict() if automated and automated.is_on else None,
         options=app.policy.options,
-        retry=app.policy.retry._asdict() if app.policy.retry else None,
+        retry=app.policy.retry,
         ignores=list_ignore_rows(app),
         windows=list_assigned_windows(resolved_app, project),
         window=describe_sync_windows(resolved_app, project),
