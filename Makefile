@@ -41,7 +41,7 @@ APT := apt-get install -qq --no-install-recommends
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help .bytecode install demo test test-all prove realcluster argocd test-argocd coverage check bench clean
+.PHONY: help .bytecode install demo test test-all prove realcluster argocd test-argocd compare-argocd coverage check bench clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -132,6 +132,9 @@ argocd: install  ## build the real Argo CD into a cache, to test beside it; need
 
 test-argocd: argocd .bytecode  ## deliver the same Applications with Argo CD and with argosy, and compare
 	$(PYTEST) --tier argocd $(HANGS) $(ARGS)
+
+compare-argocd: argocd  ## deliver the Applications of APPS=FOLDER with both, and print what differs; without APPS, run both
+	@PYTHONPATH=tests $(BIN)/python -m support.argocd.deliver_with_both $(APPS) $(ARGS)
 
 clean:  ## remove .venv and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build coverage test-logs

@@ -17,17 +17,21 @@ from argosy.annotations import LAST_APPLIED
 _UID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _DURATION_IN_MESSAGE: Final = re.compile(r"(?<=\()\d+(\.\d+)?m?s(?=\))")
-_PER_RUN_FIELDS: Final = frozenset({"uid", "resourceVersion", "creationTimestamp", "time", "lastTransitionTime"})
+_PER_RUN_FIELDS: Final = frozenset(
+    {"uid", "resourceVersion", "creationTimestamp", "time", "lastTransitionTime", "clusterIP", "clusterIPs"}
+)
 _WRITTEN_EMPTY_BY_GO: Final = frozenset({"summary", "sourceHydrator"})  # each in some patches only
 _METADATA_PER_RUN: Final = frozenset({"generation", "selfLink"})
 _RANDOM_NAME_END: Final = re.compile(r"-[bcdfghjklmnpqrstvwxz2456789]{5}\b")
 _START_IN_HOOK_NAME: Final = re.compile(r"(?<=sync-)\d{10}\b|(?<=syncfail-)\d{10}\b")
+_PORT: Final = re.compile(r"localhost:\d+")
 _PER_RUN_TEXTS: Final = {
     _UID: "<uid>",
     _TIME: "<time>",
     _DURATION_IN_MESSAGE: "0s",
     _RANDOM_NAME_END: "-xxxxx",
     _START_IN_HOOK_NAME: "<start>",
+    _PORT: "localhost:<port>",
 }
 # Argo CD's managed fields name its programs.
 _MANAGERS: Final = {"argosy": "argocd-controller", "argocd-application-controller": "argocd-controller"}
@@ -53,7 +57,7 @@ def _shorten(value: Any) -> str:
 def normalize_status(application: Mapping[str, Any]) -> dict[str, Any]:
     """Return spec, operation and status without times; resources in the order of their keys."""
     fields = {name: application[name] for name in ("operation", "status") if name in application}
-    normalized: dict[str, Any] = _normalize(fields)
+    normalized: dict[str, Any] = normalize_value(fields)
     status = normalized.get("status", {})
     status.pop("reconciledAt", None)
     for name in _WRITTEN_EMPTY_BY_GO & status.keys():
@@ -79,14 +83,21 @@ def normalize_object(manifest: Mapping[str, Any]) -> dict[str, Any]:
     if LAST_APPLIED in annotations:
         annotations[LAST_APPLIED] = json.loads(annotations[LAST_APPLIED])
         metadata["annotations"] = annotations
-    normalized: dict[str, Any] = _normalize({**manifest, "metadata": metadata})
-    normalized["managedFields"] = {_name_manager(entry): _normalize(entry.get("fieldsV1")) for entry in entries}
+    normalized: dict[str, Any] = normalize_value({**manifest, "metadata": metadata})
+    normalized["managedFields"] = {_name_manager(entry): normalize_value(entry.get("fieldsV1")) for entry in entries}
     return normalized
 
 
 def _name_manager(entry: Mapping[str, Any]) -> str:
     manager = _MANAGERS.get(entry["manager"], entry["manager"])
     return f"{manager} {entry['operation']} {entry.get('subresource', '')}".rstrip()
+
+
+def normalize_text(text: str) -> str:
+    """Replace what differs in any two runs: times, uids, random ends of names."""
+    for pattern, replacement in _PER_RUN_TEXTS.items():
+        text = pattern.sub(replacement, text)
+    return text
 
 
 def find_differences(subject: str, argocd: Any, argosy: Any) -> Iterator[Difference]:
@@ -143,13 +154,15 @@ def _resource_order(resource: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _normalize(value: Any) -> Any:
+def normalize_value(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {name: _normalize(item) for name, item in value.items() if name not in _PER_RUN_FIELDS}
+        return {
+            _UID.sub("<uid>", name): normalize_value(item)
+            for name, item in value.items()
+            if name not in _PER_RUN_FIELDS
+        }
     if isinstance(value, list):
-        return [_normalize(item) for item in value]
+        return [normalize_value(item) for item in value]
     if isinstance(value, str):
-        for pattern, text in _PER_RUN_TEXTS.items():
-            value = pattern.sub(text, value)
-        return value
+        return normalize_text(value)
     return value

@@ -20,10 +20,10 @@ from typing import Any, Final
 
 import yaml
 
-from support.argocd.comparison import Difference, compare_objects, find_differences, normalize_status
-from support.argocd.programs import COMPONENTS, ArgoCD, Installation, run_argocd
+from support.argocd.comparison import Difference, compare_objects, find_differences, normalize_status, normalize_text
+from support.argocd.programs import COMPONENTS, ArgoCD, Installation, read_metrics, run_argocd
 from support.clusters import ARGOSY, Sandbox, environment, kubectl, sandbox
-from support.control_plane import die_with_parent
+from support.control_plane import die_with_parent, free_ports
 from support.deadlines import HANG_SECONDS
 from support.failure_report import record_log
 
@@ -82,6 +82,23 @@ class Side:
                 objects[f"{subject}#{counts[subject]}" if prefix_of_name else subject] = item
         return objects
 
+    def list_events(self, name: str) -> dict[str, Any]:
+        """Return what differs between the Events about an Application, by reason and message.
+
+        Without changes of health, which both programs sample at their own times, and without the message of a failed
+        operation, which is also in the status.
+        """
+        events: dict[str, Any] = {}
+        for event in self.get(f"/api/v1/namespaces/{CONTROL}/events")["items"]:
+            text = normalize_text(f"{event['reason']}: {event['message'].partition(' failed: ')[0]}")
+            is_own = (event["involvedObject"]["kind"], event["involvedObject"]["name"]) == ("Application", name)
+            if is_own and "Updated health status" not in text:
+                fields = events.setdefault(text, {"type": set(), "component": set(), "annotations": set()})
+                fields["type"].add(event["type"])
+                fields["component"].add(event["source"]["component"])
+                fields["annotations"] |= set((event["metadata"].get("annotations") or {}).items())
+        return {text: {name: sorted(fields[name]) for name in fields} for text, fields in events.items()}
+
 
 @dataclass
 class Pair:
@@ -92,6 +109,7 @@ class Pair:
     programs: ArgoCD
     folder: Path
     controller: subprocess.Popen[bytes] = field(repr=False)
+    metrics_port: int  # of argosy's controller
 
     @property
     def sides(self) -> tuple[Side, Side]:
@@ -162,6 +180,13 @@ class Pair:
                 left is not right) else []  # fmt: skip
         return list(find_differences(f"Application {name}", normalize_status(left), normalize_status(right)))
 
+    def read_metrics(self) -> tuple[str, str]:
+        """Return the metrics of Argo CD's application controller and of argosy's controller, as text."""
+        return self.programs.read_metrics("application-controller"), read_metrics(self.metrics_port)
+
+    def compare_events(self, name: str) -> list[Difference]:
+        return list(find_differences(f"Events of {name}", *(side.list_events(name) for side in self.sides)))
+
     def compare_namespace(self, namespace: str, kinds: Mapping[str, str]) -> list[Difference]:
         return list(compare_objects(*(side.list_objects(namespace, kinds) for side in self.sides)))
 
@@ -201,11 +226,12 @@ def run_pair(
         argocd, argosy = Side("argocd", one), Side("argosy", other)
         for side in (argocd, argosy):
             _set_up(side, installation)
+        [metrics_port] = free_ports(1)
         with (
             run_argocd(installation, one.kubeconfig, folder / "programs", CONTROL, components, settings) as programs,
-            _run_controller(other, folder / "controller", installation) as controller,
+            _run_controller(other, folder / "controller", installation, metrics_port) as controller,
         ):
-            yield Pair(argocd, argosy, programs, folder, controller)
+            yield Pair(argocd, argosy, programs, folder, controller, metrics_port)
 
 
 def _set_up(side: Side, installation: Installation) -> None:
@@ -245,12 +271,14 @@ def _set_up(side: Side, installation: Installation) -> None:
 
 
 @contextlib.contextmanager
-def _run_controller(server: Sandbox, folder: Path, installation: Installation) -> Iterator[subprocess.Popen[bytes]]:
+def _run_controller(
+    server: Sandbox, folder: Path, installation: Installation, metrics_port: int
+) -> Iterator[subprocess.Popen[bytes]]:
     folder.mkdir()
     with open(record_log(folder / "controller.log"), "ab") as log:
         process = subprocess.Popen(
             [str(ARGOSY), "controller", "--kubeconfig", str(server.kubeconfig), "-n", CONTROL, "--no-leader-elect",
-             "--mirrors", str(folder / "mirrors")],
+             "--mirrors", str(folder / "mirrors"), "--port", str(metrics_port)],
             stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=folder,
             env={**environment(folder), "GIT_CONFIG_GLOBAL": os.devnull,
                  "PATH": f"{installation.folder}:{os.environ['PATH']}"},

@@ -55,15 +55,26 @@ def find_folder(version: str = VERSION) -> Path:
     return _CACHE / version
 
 
-def find_installation(version: str = VERSION) -> Installation:
-    """Return what `make argocd` built; skip the test if a program is missing."""
+def find_missing_program(version: str = VERSION) -> str:
+    """Return a message that names a program that `make argocd` has not built or installed; empty if all are there."""
     folder = find_folder(version)
     for program in ("argocd", "kustomize", "argocd-server"):
         if not (folder / program).exists():
-            pytest.skip(f"Argo CD {version}: {program} is not in {folder} (make argocd)")
+            return f"Argo CD {version}: {program} is not in {folder} (make argocd)"
     if shutil.which("redis-server") is None:
-        pytest.skip("Argo CD needs redis-server (make argocd, or apt-get install redis-server)")
-    return Installation(folder)
+        return "Argo CD needs redis-server (make argocd, or apt-get install redis-server)"
+    return ""
+
+
+def find_installation(version: str = VERSION) -> Installation:
+    """Return what `make argocd` built; skip the test if a program is missing."""
+    if message := find_missing_program(version):
+        pytest.skip(message)
+    return Installation(find_folder(version))
+
+
+def _listen_on(port: int) -> list[str]:
+    return ["--port", str(port), "--address", "127.0.0.1"]
 
 
 @dataclass
@@ -93,45 +104,42 @@ class ArgoCD:
 
     def start(self, components: Sequence[str] = COMPONENTS, settings: Mapping[str, str] | None = None) -> None:
         """Start redis, the repo-server and the other components, and wait until each serves its port."""
-        names = ("redis", *components, *(f"{name}-metrics" for name in components))
+        names = ("redis", "repo-server", *(f"{name}-metrics" for name in components))
         self.ports = dict(zip(names, free_ports(len(names)), strict=True))
-        redis = f"127.0.0.1:{self.ports['redis']}"
-        repo_server = f"127.0.0.1:{self.ports['repo-server']}"
-        self.start_program(
-            "redis",
-            [
-                "redis-server",
-                "--port",
-                str(self.ports["redis"]),
-                "--bind",
-                "127.0.0.1",
-                "--save",
-                "",
-                "--appendonly",
-                "no",
-            ],
-        )
+        port = str(self.ports["redis"])
+        in_memory = ["--save", "", "--appendonly", "no"]
+        self.start_program("redis", ["redis-server", "--port", port, "--bind", "127.0.0.1", *in_memory])
         self._wait_for_port("redis", self.ports["redis"])
-        arguments = {
-            "repo-server": ["--redis", redis, "--port", str(self.ports["repo-server"]), "--address", "127.0.0.1",
-                            "--disable-tls", "--client-ca-path", ""],
-            "application-controller": ["--redis", redis, "--repo-server", repo_server, "--repo-server-plaintext",
-                                       "--namespace", self.namespace, "--kubeconfig", str(self.kubeconfig)],
-            "applicationset-controller": ["--argocd-repo-server", repo_server, "--repo-server-plaintext",
-                                          "--namespace", self.namespace, "--kubeconfig", str(self.kubeconfig)],
-            "server": ["--redis", redis, "--repo-server", repo_server, "--repo-server-plaintext", "--insecure",
-                       "--disable-auth", "--namespace", self.namespace, "--kubeconfig", str(self.kubeconfig)],
-        }  # fmt: skip
         for component in components:
-            metrics = str(self.ports[f"{component}-metrics"])
-            flag = ["--metrics-addr", f"127.0.0.1:{metrics}"] if component == "applicationset-controller" else [
-                "--metrics-port", metrics]  # fmt: skip
-            if component == "server":
-                flag += ["--port", str(self.ports["server"]), "--address", "127.0.0.1"]
-            program = self.installation.folder / f"argocd-{component}"
-            self.start_program(component, [program, *arguments[component], *flag], settings)
+            self._start_component(component, settings, ["--disable-auth"] if component == "server" else [])
         for component in components:
             self._wait_for_port(component, self.ports[f"{component}-metrics"])
+
+    def start_server(self) -> int:
+        """Start the API server with logins, and return its port."""
+        [self.ports["server-metrics"]] = free_ports(1)
+        self._start_component("server", None, [])
+        self._wait_for_port("server", self.ports["server"])
+        return self.ports["server"]
+
+    def _start_component(self, component: str, settings: Mapping[str, str] | None, flags: Sequence[str]) -> None:
+        redis = ["--redis", f"127.0.0.1:{self.ports['redis']}"]
+        repo_server = f"127.0.0.1:{self.ports['repo-server']}"
+        cluster = ["--repo-server-plaintext", "--namespace", self.namespace, "--kubeconfig", str(self.kubeconfig)]
+        metrics_port = str(self.ports[f"{component}-metrics"])
+        metrics = ["--metrics-port", metrics_port]
+        if component == "repo-server":
+            arguments = [*redis, *metrics, *_listen_on(self.ports[component]), "--disable-tls", "--client-ca-path", ""]
+        elif component == "applicationset-controller":
+            metrics = ["--metrics-addr", f"127.0.0.1:{metrics_port}"]
+            arguments = [*metrics, "--argocd-repo-server", repo_server, *cluster]
+        else:
+            arguments = [*redis, *metrics, "--repo-server", repo_server, *cluster]
+        if component == "server":
+            [self.ports[component]] = free_ports(1)
+            arguments += [*_listen_on(self.ports[component]), "--insecure"]
+        program = self.installation.folder / f"argocd-{component}"
+        self.start_program(component, [program, *arguments, *flags], settings)
 
     def stop(self) -> None:
         for process in self.processes.values():
@@ -143,9 +151,7 @@ class ArgoCD:
         return (self.folder / f"{name}.log").read_text(errors="replace")
 
     def read_metrics(self, component: str) -> str:
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(f"http://127.0.0.1:{self.ports[f'{component}-metrics']}/metrics") as answer:
-            return str(answer.read().decode())
+        return read_metrics(self.ports[f"{component}-metrics"])
 
     def _environment(self) -> dict[str, str]:
         temporary = self.folder / "tmp"
@@ -170,6 +176,12 @@ class ArgoCD:
                 return client.connect_ex(("127.0.0.1", port)) == 0
 
         wait_until(is_served, f"{name} serves port {port}")
+
+
+def read_metrics(port: int) -> str:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(f"http://127.0.0.1:{port}/metrics") as answer:
+        return str(answer.read().decode())
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ from typing import Any, Final
 from argosy.kube.objects import Manifest
 from support.argocd.known_differences import find_unexplained
 from support.argocd.pair import APPLICATIONS, CONTROL, Pair
+from support.deadlines import wait_until
 from support.engine import Repository
 
 # The kinds that stories deliver, by `group/kind` with the path of their list.
@@ -27,7 +28,7 @@ KINDS: Final = {
     "rbac/Role": "/apis/rbac.authorization.k8s.io/v1/roles",
 }
 # Made by controllers of the cluster in every namespace.
-_OF_THE_CLUSTER: Final = frozenset({"ConfigMap kube-root-ca.crt", "ServiceAccount default"})
+OBJECTS_OF_THE_CLUSTER: Final = frozenset({"ConfigMap kube-root-ca.crt", "ServiceAccount default"})
 
 
 @dataclass
@@ -63,13 +64,14 @@ class Story:
             **({"automated": dict(automated)} if automated is not None else {}),
             **(policy or {}),
         }
+        default_source = {"repoURL": self.repository.url, "path": "app", "targetRevision": "HEAD", **(source or {})}
         return {
             "apiVersion": "argoproj.io/v1alpha1",
             "kind": "Application",
             "metadata": {"name": self.name, "namespace": CONTROL, **(metadata or {})},
             "spec": {
                 "project": "default",
-                "source": {"repoURL": self.repository.url, "path": "app", "targetRevision": "HEAD", **(source or {})},
+                **({} if "sources" in spec else {"source": default_source}),
                 "destination": {"server": "https://kubernetes.default.svc", "namespace": self.namespace},
                 "syncPolicy": sync_policy,
                 **spec,
@@ -94,6 +96,10 @@ class Story:
     def delete(self, path: str) -> None:
         self.pair.delete(_in_namespace(path, self.namespace))
 
+    def wait_for_object(self, path: str) -> None:
+        for side in self.pair.sides:
+            wait_until(lambda side=side: side.get(path) is not None, f"{side.name} has {path}")
+
     def delete_application(self, options: Mapping[str, Any] | None = None) -> None:
         self.pair.delete(f"{APPLICATIONS}/{self.name}", options)
 
@@ -104,8 +110,9 @@ class Story:
         differences += [
             difference
             for difference in self.pair.compare_namespace(self.namespace, KINDS)
-            if difference.subject not in _OF_THE_CLUSTER
+            if difference.subject not in OBJECTS_OF_THE_CLUSTER
         ]
+        differences += self.pair.compare_events(self.name)
         unexplained = find_unexplained(self.name, differences)
         assert not unexplained, "\n".join(map(str, unexplained))
 
