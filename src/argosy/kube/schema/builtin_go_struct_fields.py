@@ -11,8 +11,8 @@ name; the number is protobuf's; the flags are p pointer, o omitempty, r required
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -63,6 +63,35 @@ class StructField:
         return self.omitempty and (self.pointer or self.type.has_empty_value)
 
 
+class TypeTable:
+    """Types by name, from a table of texts. Names that it lacks are looked up in `fallback`."""
+
+    def __init__(self, load_texts: Callable[[], Mapping[str, str]], fallback: TypeTable | None = None) -> None:
+        """`load_texts` is called for each lookup that is not cached, so it must be cheap after the first call."""
+        self._load_texts, self._fallback = load_texts, fallback
+        self._types: dict[str, Type] = {}
+
+    def get_type(self, name: str) -> Type:
+        """Return the type of a name; raise KeyError if no table has it."""
+        type_ = self._types.get(name)
+        if type_ is None:
+            type_ = self._types[name] = self._build_type(name)
+        return type_
+
+    def _build_type(self, name: str) -> Type:
+        if self._fallback is not None and name not in self._load_texts():
+            return self._fallback.get_type(name)
+        return _build_named_type(self, name)
+
+    def build_unshared(self, name: str) -> Type:
+        if self._fallback is not None and name not in self._load_texts():
+            return self._fallback.build_unshared(name)
+        return _build_named_type(self, name)
+
+    def read_text(self, name: str) -> str:
+        return self._load_texts()[name]
+
+
 class Type:
     """A Go type: its kind, its fields, and how it merges. Implements `kube.patch.merge_schema_protocol.Shape`."""
 
@@ -82,6 +111,8 @@ class Type:
         self.is_wrapped = False
         """True if protobuf wraps this list in a message of its own."""
         self.element: Type | None = None
+        self.table: TypeTable | None = None
+        """The table of a struct, in which the types of its fields are looked up."""
         self.extensions: Mapping[str, str] = {}
         """The field's x-kubernetes extensions under the table's short names: list, keys, map, key, patch."""
 
@@ -96,17 +127,20 @@ class Type:
     @cached_property
     def declared_fields(self) -> tuple[StructField, ...]:
         """The fields of a struct as Go declares them; embedded structs are not flattened."""
-        if self.kind != "struct":
+        if self.kind != "struct" or self.table is None:
             return ()
         package = self.name.rpartition(".")[0]
-        return tuple(_read_field(line, package) for line in load_table("types")[self.name].split("\n")[1:])
+        return tuple(_read_field(self.table, line, package) for line in self.table.read_text(self.name).split("\n")[1:])
 
     @cached_property
     def fields(self) -> Mapping[str, StructField]:
         """The fields of a struct as in JSON, in Go's order; embedded structs are flattened."""
         fields: dict[str, StructField] = {}
         for field in self.declared_fields:
-            if field.inline:
+            if field.inline and field.pointer:  # Go omits the fields of a nil pointer
+                for name, inner in field.type.fields.items():
+                    fields[name] = replace(inner, pointer=True, omitempty=True)
+            elif field.inline:
                 fields.update(field.type.fields)
             else:
                 fields[field.name] = field
@@ -137,18 +171,21 @@ class Type:
         return {"string": "", "int32": 0, "int64": 0, "bool": False}.get(field.type.scalar)
 
 
-@cache
+BUILTIN_TYPES = TypeTable(lambda: load_table("types"))
+
+
 def get_named_type(name: str) -> Type:
     """Return the type of an OpenAPI name; raise KeyError if the table does not have it."""
-    return _build_named_type(name)
+    return BUILTIN_TYPES.get_type(name)
 
 
-def _build_named_type(name: str) -> Type:
-    text: str = load_table("types")[name]
+def _build_named_type(table: TypeTable, name: str) -> Type:
+    text = table.read_text(name)
     package, _, local = name.rpartition(".")
     go_name = f"{package.rpartition('.')[2]}.{local}"
     if not text.startswith("="):
         type_ = Type("struct", go_name, name=name)
+        type_.table = table
         type_.atomic = text.startswith("atomic")
         return type_
     type_text, *enum = text[1:].split(" ")
@@ -156,36 +193,36 @@ def _build_named_type(name: str) -> Type:
         return Type("untyped", go_name, name=name, scalar=type_text)
     if type_text in ("Time", "MicroTime", "Quantity", "IntOrString", "Duration"):
         return Type("scalar", go_name, name=name, scalar=type_text)
-    type_ = _build_unshared_type(type_text.strip("()"), package)
+    type_ = _build_unshared_type(table, type_text.strip("()"), package)
     type_.go_name, type_.name = go_name, name
     type_.enum, type_.is_wrapped = tuple(enum), type_text.startswith("(")
     return type_
 
 
-def _build_unshared_type(type_text: str, package: str) -> Type:
+def _build_unshared_type(table: TypeTable, type_text: str, package: str) -> Type:
     """Build an unshared Type for one field, so that the field's extensions can be set on it."""
     if type_text in _SCALARS:
         return Type("scalar", _GO_NAMES.get(type_text, type_text), scalar=type_text)
     if type_text[:2] in ("[]", "{}"):
-        element = _get_shared_type(type_text[2:], package)
+        element = _get_shared_type(table, type_text[2:], package)
         is_list = type_text[0] == "["
         type_ = Type("list" if is_list else "map", ("[]" if is_list else "map[string]") + element.go_name)
         type_.element = element
         return type_
-    return _build_named_type(_full_type_name(type_text, package))
+    return table.build_unshared(_full_type_name(type_text, package))
 
 
-def _get_shared_type(type_text: str, package: str) -> Type:
+def _get_shared_type(table: TypeTable, type_text: str, package: str) -> Type:
     if type_text[0] in "[{" or type_text in _SCALARS:
-        return _build_unshared_type(type_text, package)
-    return get_named_type(_full_type_name(type_text, package))
+        return _build_unshared_type(table, type_text, package)
+    return table.get_type(_full_type_name(type_text, package))
 
 
 def _full_type_name(type_text: str, package: str) -> str:
     return package + type_text if type_text[0] == "." else type_text
 
 
-def _read_field(line: str, package: str) -> StructField:
+def _read_field(table: TypeTable, line: str, package: str) -> StructField:
     name, type_text, number, flags, *extras = line.split(" ")
     default = None
     can_share_type = True
@@ -194,9 +231,9 @@ def _read_field(line: str, package: str) -> StructField:
         default = orjson.loads(extensions.pop("default")) if "default" in extensions else None
         can_share_type = not extensions
     type_ = (
-        _get_shared_type(type_text, package)
+        _get_shared_type(table, type_text, package)
         if can_share_type
-        else _set_extensions(_build_unshared_type(type_text, package), extensions)
+        else _set_extensions(_build_unshared_type(table, type_text, package), extensions)
     )
     return StructField(name, type_, int(number), "p" in flags, "o" in flags, "r" in flags, "i" in flags, default)
 

@@ -34,7 +34,14 @@ def _build_field_writers(type_: Type) -> tuple[FieldWriter, ...]:
 
 
 def _build_embedded_writer(field: StructField) -> FieldWriter:
-    return lambda owner: encode_bytes_field(field.number, encode_message(field.type, owner))
+    number, type_, is_optional = field.number, field.type, field.pointer
+
+    def embedded(owner: Any) -> bytes:
+        if is_optional and all(owner.get(name) is None for name in type_.fields):
+            return b""  # the embedded pointer is nil
+        return encode_bytes_field(number, encode_message(type_, owner))
+
+    return embedded
 
 
 def _build_field_writer(field: StructField) -> FieldWriter:
