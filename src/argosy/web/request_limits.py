@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Final
 
 MAX_URL_BYTES: Final = 8 << 10
+MAX_CALL_URL_BYTES: Final = 64 << 10  # of the REST request that a gRPC call becomes; its parameters may be long
 MAX_HEADERS: Final = 100
 MAX_HEADER_BYTES: Final = 32 << 10
 MAX_REQUESTS_IN_FLIGHT: Final = 400  # k8s: max-requests-inflight
@@ -38,9 +39,11 @@ class RequestLimitExceeded(Exception):
         self.code, self.message, self.retry_after = code, message, retry_after
 
 
-def check_request_head(path: bytes, query: bytes, headers: Iterable[tuple[bytes, bytes]]) -> None:
-    if len(path) + len(query) > MAX_URL_BYTES:
-        raise RequestLimitExceeded(414, f"the URL is longer than {MAX_URL_BYTES} bytes")
+def check_request_head(
+    path: bytes, query: bytes, headers: Iterable[tuple[bytes, bytes]], max_url_bytes: int = MAX_URL_BYTES
+) -> None:
+    if len(path) + len(query) > max_url_bytes:
+        raise RequestLimitExceeded(414, f"the URL is longer than {max_url_bytes} bytes")
     count = size = 0
     for name, value in headers:
         count += 1

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from argosy.errors import UserError
+from argosy.features.serve.http2_refusal import Http2Refusal, is_preface_start
 
 log = logging.getLogger(__name__)
 BACKLOG: Final = 1024
@@ -96,6 +97,10 @@ async def serve_application(
         timeout_graceful_shutdown=1,
     )
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+    config.load()
+    if config.ssl:
+        # A client that offers both gets HTTP/1.1; one that only speaks HTTP/2 is told so by Http2Refusal.
+        config.ssl.set_alpn_protocols(["http/1.1", "h2"])
     server = Server(config)
     stamp = certificate.read_file_stamp() if certificate else ()
     task = asyncio.create_task(server.serve(sockets=list(listeners)))
@@ -142,9 +147,22 @@ def _build_protocol_class() -> type[asyncio.Protocol]:
     from argosy.sandbox.apiserver.http.protocol_limits import BoundedProtocol
 
     class Protocol(BoundedProtocol):
-        """Aborts connections of clients that read nothing: open streams are limited."""
+        """Refuses HTTP/2, and aborts connections of clients that read nothing: open streams are limited."""
 
         _stalled: asyncio.TimerHandle | None = None
+        _refusal: Http2Refusal | None = None
+        _is_first = True
+
+        def data_received(self, data: bytes) -> None:
+            if self._is_first:
+                self._is_first = False
+                self._refusal = Http2Refusal() if is_preface_start(data) else None
+            if self._refusal is None:
+                super().data_received(data)
+                return
+            self.transport.write(self._refusal.receive(data))
+            if self._refusal.is_over:
+                self.transport.close()
 
         def pause_writing(self) -> None:
             super().pause_writing()

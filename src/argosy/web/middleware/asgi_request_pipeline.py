@@ -11,7 +11,7 @@ import logging
 from collections.abc import MutableMapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
@@ -22,7 +22,6 @@ from argosy.gitops.application import Application
 from argosy.gitops.redaction.cluster_secret_mask_builder import build_mask
 from argosy.gitops.redaction.per_application_secret_masks import build_masks
 from argosy.gitops.redaction.secret_object_redaction import list_sensitive_annotations, redact_secrets
-from argosy.kube.resource_key import ResourceKey
 from argosy.observability.redaction.four_byte_word_filter import list_words
 from argosy.observability.redaction.secret_mask import LogMaskFilter, SecretMask
 from argosy.web import authorization, request_limits
@@ -31,15 +30,15 @@ from argosy.web.auth.caller import NOBODY, BadCredential, Caller, RequestCredent
 from argosy.web.event_cache import EventCache
 from argosy.web.middleware import (
     audit,
-    client_address,
     compression,
     csrf_check,
     error_responses,
-    host_check,
     masked_write_guard,
+    request_head,
     response_headers,
     stream_redaction_and_reauthorization,
 )
+from argosy.web.middleware.grpc_web_gateway import CallerCheck, GrpcWebGateway, is_grpc_call
 from argosy.web.middleware.page_context import build_frame_values
 from argosy.web.middleware.response_serialization import HTML, JSON, serialize_response
 from argosy.web.page_templates import render_page
@@ -83,6 +82,9 @@ class WebApplication:
             drift_texts=site.state.drift_texts,
         )
         self.closing = asyncio.Event()
+        self.grpc_gateway = GrpcWebGateway(
+            self._handle, self._check_caller, site.state.concurrency_limits, self.closing
+        )
 
     @property
     def log_filter(self) -> LogMaskFilter:
@@ -96,8 +98,15 @@ class WebApplication:
             if scope["type"] == "websocket":
                 await send({"type": "websocket.close", "code": 1008})
             return
+        await (self.grpc_gateway if is_grpc_call(scope) else self._handle)(scope, receive, send)
+
+    async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         response = await _RequestHandler(self, scope, receive).handle()
         await response(scope, receive, send)
+
+    async def _check_caller(self, scope: Scope) -> CallerCheck:
+        """Check the head of a gRPC call, and whether its credentials are valid, before its body is read."""
+        return await _RequestHandler(self, scope, _receive_nothing).check_caller()
 
 
 class _RequestHandler:
@@ -108,8 +117,7 @@ class _RequestHandler:
         self.limits = entry.site.state.concurrency_limits
         self.request = Request(scope, receive)
         self.method: str = scope["method"]
-        raw: bytes = scope.get("raw_path") or scope["path"].encode()
-        self.raw_path = raw.partition(b"?")[0].decode("latin-1")
+        self.raw_path = request_head.get_raw_path(scope)
         self.path: str = scope["path"]
         self.headers: dict[str, str] = {}
         self.route: Route | None = None
@@ -147,17 +155,15 @@ class _RequestHandler:
 
     # -- request -------------------------------------------------------------------------------------------------
 
+    async def check_caller(self) -> CallerCheck:
+        self.headers = request_head.read_headers(self.scope, self.site.options)
+        caller = None
+        with suppress(BadCredential):
+            caller = await self.site.authenticator.identify(self._read_credentials())
+        return CallerCheck(self._client_address, caller is not None)
+
     async def _route_request(self) -> WebResponse:
-        request_limits.check_request_head(
-            self.raw_path.encode("latin-1"), self.scope["query_string"], self.scope["headers"]
-        )
-        self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in self.scope["headers"]}
-        options, host_headers = self.site.options, self.request.headers.getlist("host")
-        is_known_host = host_check.is_known_host(host_headers, options.hosts, is_loopback=options.is_loopback)
-        if not is_known_host and self.raw_path not in host_check.PROBE_PATHS:
-            raise csrf_check.RequestRejected(
-                "unknown Host header; use the configured hostname, or start the server with --hostname", 421
-            )
+        self.headers = request_head.read_headers(self.scope, self.site.options)
         match = None
         with suppress(UnicodeDecodeError):
             match = self.application.tree.find(self.method, self.raw_path)
@@ -178,14 +184,7 @@ class _RequestHandler:
 
     @property
     def _client_address(self) -> str:
-        direct = self.scope["client"][0] if self.scope.get("client") else ""
-        settings = self.site.cluster_view.cache.get(
-            ResourceKey("", "ConfigMap", self.site.service.control_namespace, "argosy-cm")
-        )
-        proxies = str(((settings or {}).get("data") or {}).get(client_address.PROXIES_SETTING) or "")
-        return client_address.find_client_address(
-            direct, ",".join(self.request.headers.getlist("x-forwarded-for")), proxies
-        )
+        return request_head.find_peer(self.site, self.scope)
 
     async def _identify_for_missing_page(self) -> None:
         """Identify the caller for pages that do not exist, so that they show the signed-in layout."""
@@ -373,6 +372,10 @@ class _RequestHandler:
             response = StreamingResponse(chunks(), status_code=answer.code)
         _set_headers(response, [*headers, ("content-type", answer.media_type), ("x-accel-buffering", "no")])
         return response
+
+
+async def _receive_nothing() -> NoReturn:
+    raise ClientDisconnect
 
 
 class _RouteNotFound(Exception):

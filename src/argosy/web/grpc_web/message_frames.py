@@ -1,0 +1,50 @@
+"""Frames of gRPC-Web: one flag byte, four bytes for the length, the message; the last frame has the trailers.
+
+In: the body of a request, messages, a status. Out: messages, frames. Never: a compressed message.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from argosy.web.grpc_web.call_status import CallError, CallStatus, StatusCode
+
+HEADER_BYTES: Final = 5
+MAX_MESSAGES: Final = 10_000  # of a client stream
+_DATA_FLAG, _COMPRESSED_FLAG, _TRAILERS_FLAG = 0, 1, 0x80
+
+
+def split_frames(body: bytes) -> list[bytes]:
+    """Return the messages of a request body."""
+    messages: list[bytes] = []
+    position = 0
+    while position < len(body):
+        start = position + HEADER_BYTES
+        if start > len(body):
+            raise CallError(StatusCode.INVALID_ARGUMENT, "incomplete gRPC-Web frame: a frame has a header of 5 bytes")
+        flag, size = struct.unpack_from(">BI", body, position)
+        position = start + size
+        if flag == _COMPRESSED_FLAG:
+            raise CallError(
+                StatusCode.UNIMPLEMENTED, "compressed messages are not supported; send grpc-encoding: identity"
+            )
+        if flag not in (_DATA_FLAG, _TRAILERS_FLAG):
+            raise CallError(StatusCode.INVALID_ARGUMENT, f"unknown flag {flag} of a gRPC-Web frame")
+        if position > len(body):
+            problem = f"the frame announces {size} bytes, but {len(body) - start} follow"
+            raise CallError(StatusCode.INVALID_ARGUMENT, f"incomplete gRPC-Web frame: {problem}")
+        if flag == _DATA_FLAG:
+            messages.append(body[start:position])
+            if len(messages) > MAX_MESSAGES:
+                raise CallError(StatusCode.RESOURCE_EXHAUSTED, f"more than {MAX_MESSAGES} messages in one request")
+    return messages
+
+
+def encode_frame(message: bytes) -> bytes:
+    return struct.pack(">BI", _DATA_FLAG, len(message)) + message
+
+
+def encode_trailers(status: CallStatus) -> bytes:
+    text = b"".join(b"%s: %s\r\n" % header for header in status.build_headers())
+    return struct.pack(">BI", _TRAILERS_FLAG, len(text)) + text

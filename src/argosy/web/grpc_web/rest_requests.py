@@ -1,0 +1,97 @@
+"""Turns a gRPC call into the REST request of its google.api.http annotation.
+
+In: a method, its messages as JSON. Out: RestRequest. Never: decides whether the caller may do that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+import orjson
+
+from argosy.web.grpc_web.call_status import CallError, StatusCode
+from argosy.web.grpc_web.service_table import Method, RestBinding
+from argosy.web.request_limits import MAX_CALL_URL_BYTES
+
+_CLUSTER_SERVICE: Final = "cluster.ClusterService"
+
+
+@dataclass(frozen=True)
+class RestRequest:
+    http_method: str
+    raw_path: str  # percent-encoded
+    query: str
+    body: bytes
+
+
+def build_rest_request(method: Method, message: dict[str, Any]) -> RestRequest:
+    if method.service == _CLUSTER_SERVICE:
+        message = _set_cluster_id(message)
+    binding, values = _choose_binding(method, message)
+    path = binding.build_path(
+        {name: quote(value, safe="/" if binding.is_wildcard(name) else "") for name, value in values.items()}
+    )
+    body, query = b"", ""
+    if binding.body == "*":
+        body = orjson.dumps(message)
+    else:
+        if binding.body:
+            body = orjson.dumps(message.get(binding.body))
+        skipped = {*values, binding.body} - {""}
+        query = urlencode([pair for pair in _flatten("", message) if not _is_below(pair[0], skipped)])
+    if len(path) + len(query) > MAX_CALL_URL_BYTES:
+        raise CallError(StatusCode.RESOURCE_EXHAUSTED, f"the parameters are longer than {MAX_CALL_URL_BYTES} bytes")
+    return RestRequest(binding.http_method, path, query, body)
+
+
+def _choose_binding(method: Method, message: dict[str, Any]) -> tuple[RestBinding, dict[str, str]]:
+    """Choose the first route whose parameters all have a value."""
+    missing = ""
+    for binding in method.bindings:
+        values = {name: _get_text(message, name) for name in binding.parameter_names}
+        empty = [name for name, value in values.items() if not value and not binding.is_wildcard(name)]
+        if not empty:
+            return binding, values
+        missing = missing or empty[0]
+    raise CallError(StatusCode.INVALID_ARGUMENT, f"{missing} is required")
+
+
+def _get_text(message: dict[str, Any], path: str) -> str:
+    value: Any = message
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, dict) else None
+    return "" if value is None else str(value)
+
+
+def _set_cluster_id(message: dict[str, Any]) -> dict[str, Any]:
+    """argo: the CLI names a cluster by server or name; a path needs the id."""
+    if _get_text(message, "id.value"):
+        return message
+    named = message.get("cluster") or message
+    for kind in ("server", "name"):
+        if named.get(kind):
+            return {**message, "id": {"type": kind, "value": named[kind]}}
+    return message
+
+
+def _flatten(prefix: str, value: Any) -> Iterator[tuple[str, str]]:
+    """Yield query parameters; empty texts are left out, because REST has no difference between empty and absent."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from _flatten(f"{prefix}.{name}" if prefix else name, item)
+    elif isinstance(value, list):
+        for item in value:
+            yield prefix, orjson.dumps(item).decode() if isinstance(item, dict | list) else _format(item)
+    elif value is not None and value != "":
+        yield prefix, _format(value)
+
+
+def _format(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _is_below(name: str, fields: set[str]) -> bool:
+    return any(name == field or name.startswith(f"{field}.") for field in fields)

@@ -1,0 +1,152 @@
+"""The response of a gRPC-Web call: encodes what a REST route answers.
+
+In: ASGI events of a REST response. Out: ASGI events with frames of messages and trailers. Never: an HTTP error; a part
+of a message.
+
+argo: the CLI reads the status of a failed call from the headers, and ignores the trailers; other clients read trailers.
+An error before the first message is in both.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, Final
+
+import orjson
+
+from argosy.errors import ManifestError
+from argosy.web.grpc_web.call_status import CallStatus, StatusCode
+from argosy.web.grpc_web.message_codec import encode_message
+from argosy.web.grpc_web.message_frames import encode_frame, encode_trailers
+from argosy.web.grpc_web.service_table import Method
+from argosy.web.middleware.error_responses import GRPC_CODES
+from argosy.web.middleware.response_headers import build_headers
+
+log = logging.getLogger(__name__)
+Event = MutableMapping[str, Any]
+MEDIA_TYPE: Final = b"application/grpc-web+proto"
+THREAD_THRESHOLD_BYTES: Final = 256 << 10  # larger documents are encoded in a thread
+# Headers of a REST response that are about its JSON.
+_BODY_HEADERS: Final = frozenset({b"content-type", b"content-length", b"content-encoding", b"vary", b"location"})
+
+
+class GrpcWebResponse:
+    def __init__(self, send: Callable[[Event], Awaitable[None]], closing: asyncio.Event) -> None:
+        self._send, self._closing = send, closing
+        self._method: Method | None = None
+        self._code = 200
+        self._headers: list[tuple[bytes, bytes]] = [
+            (name.encode(), value.encode()) for name, value in build_headers((), is_tls=False)
+        ]
+        self._text = bytearray()  # of the REST response, as far as it was not encoded
+        self._has_started = self._is_finished = False
+        self._status: CallStatus | None = None  # of a stream that ended with an error
+
+    def begin(self, method: Method) -> None:
+        self._method = method
+
+    async def take_event(self, event: Event) -> None:
+        """Take an event of the REST response."""
+        if event["type"] == "http.response.start":
+            self._code = event["status"]
+            self._headers = [(name, value) for name, value in event.get("headers", ()) if name not in _BODY_HEADERS]
+        elif event["type"] == "http.response.body":
+            self._text += event.get("body", b"")
+            if self._is_stream:
+                await self._send_lines()
+
+    async def end(self) -> None:
+        """Send the message of a unary call, and the status."""
+        if self._code == 499:  # the client is gone
+            return
+        if self._code >= 400:
+            await self.finish(_read_error(self._code, bytes(self._text)))
+        elif self._is_stream:
+            closing = CallStatus(StatusCode.UNAVAILABLE, "the server is shutting down")
+            await self.finish(self._status or (closing if self._closing.is_set() else CallStatus()))
+        else:
+            data = bytes(self._text)
+            is_long = len(data) > THREAD_THRESHOLD_BYTES
+            message = await asyncio.to_thread(self._encode, data) if is_long else self._encode(data)
+            if message is not None:
+                await self._send_chunk(encode_frame(message))
+            await self.finish(self._status or CallStatus())
+
+    async def finish(self, status: CallStatus) -> None:
+        """Send the trailers, and the headers if nothing was sent yet. A second call does nothing."""
+        if self._is_finished:
+            return
+        self._is_finished = True
+        trailers = encode_trailers(status)
+        if not self._has_started:
+            await self._start(status.build_headers())
+        await self._send({"type": "http.response.body", "body": trailers, "more_body": False})
+
+    @property
+    def _is_stream(self) -> bool:
+        return self._method is not None and self._method.is_server_stream and self._code < 400
+
+    async def _send_lines(self) -> None:
+        """Send a message for each complete line: a JSON document with the field `result` or `error`."""
+        *lines, rest = bytes(self._text).split(b"\n")
+        self._text = bytearray(rest)
+        for line in lines:
+            if not line.strip() or self._status:
+                continue
+            document = _load(line)
+            if isinstance(document, dict) and "result" in document:
+                if (message := self._encode_document(document["result"])) is not None:
+                    await self._send_chunk(encode_frame(message))
+            elif isinstance(document, dict) and isinstance(error := document.get("error"), dict):
+                code = error.get("grpc_code")
+                self._status = CallStatus(code if isinstance(code, int) else 13, str(error.get("message") or ""))
+            else:
+                self._status = _describe_encoding_error("a line of the stream is not a result")
+
+    def _encode(self, data: bytes) -> bytes | None:
+        return self._encode_document(_load(data) if data.strip() else {})
+
+    def _encode_document(self, document: Any) -> bytes | None:
+        """Encode a document; None if it does not fit, and then the status is an error."""
+        assert self._method is not None
+        try:
+            return encode_message(self._method.response, document)
+        except (ManifestError, ValueError, TypeError, OverflowError, RecursionError) as error:
+            log.warning("cannot encode the response of %s: %s", self._method.path, type(error).__name__)
+            reason = str(error) if isinstance(error, ManifestError) else "a value has another type than in the message"
+            self._status = _describe_encoding_error(reason)
+            return None
+
+    async def _send_chunk(self, data: bytes) -> None:
+        if not self._has_started:
+            await self._start([])
+        await self._send({"type": "http.response.body", "body": data, "more_body": True})
+
+    async def _start(self, status_headers: list[tuple[bytes, bytes]]) -> None:
+        self._has_started = True
+        headers = [*self._headers, (b"content-type", MEDIA_TYPE), *status_headers]
+        await self._send({"type": "http.response.start", "status": 200, "headers": headers})
+
+
+def _load(data: bytes) -> Any:
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return None
+
+
+def _read_error(code: int, data: bytes) -> CallStatus:
+    """Read an error of the REST API: it has the gRPC code that Argo CD gives."""
+    document = _load(data)
+    fields = document if isinstance(document, dict) else {}
+    grpc_code, message = fields.get("code"), fields.get("message")
+    return CallStatus(
+        grpc_code if isinstance(grpc_code, int) and 0 < grpc_code <= 16 else GRPC_CODES.get(code, StatusCode.INTERNAL),
+        message if isinstance(message, str) else f"the server answered with HTTP status {code}",
+    )
+
+
+def _describe_encoding_error(reason: str) -> CallStatus:
+    return CallStatus(StatusCode.INTERNAL, f"cannot encode the response: {reason}")
