@@ -83,7 +83,7 @@ class WebApplication:
         )
         self.closing = asyncio.Event()
         self.grpc_gateway = GrpcWebGateway(
-            self._handle, self._check_caller, site.state.concurrency_limits, self.closing
+            self._handle, self._check_caller, site.state.concurrency_limits, self.closing, is_tls=site.options.is_tls
         )
 
     @property

@@ -74,12 +74,14 @@ class GrpcWebGateway:
         check_caller: Callable[[Scope], Awaitable[CallerCheck]],
         limits: ConcurrencyLimits,
         closing: asyncio.Event,
+        *,
+        is_tls: bool,
     ) -> None:
         self._application, self._check_caller = application, check_caller
-        self._limits, self._closing = limits, closing
+        self._limits, self._closing, self._is_tls = limits, closing, is_tls
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        response = GrpcWebResponse(send, self._closing)
+        response = GrpcWebResponse(send, is_tls=self._is_tls)
         try:
             async with asyncio.timeout(_read_timeout(scope)):
                 await self._handle(scope, receive, response)
@@ -110,7 +112,10 @@ class GrpcWebGateway:
         await self._application(
             _build_scope(scope, request), _build_receive(request.body, receive), response.take_event
         )
-        await response.end()
+        status = await response.end()
+        if method.is_server_stream and not status.code and self._closing.is_set():
+            status = CallStatus(StatusCode.UNAVAILABLE, "the server is shutting down")
+        await response.finish(status)
 
     async def _read_body(self, scope: Scope, receive: Receive, caller: CallerCheck) -> bytes:
         maximum = MAX_BODY_BYTES + HEADER_BYTES if caller.is_signed_in else MAX_ANONYMOUS_BODY_BYTES
@@ -153,7 +158,9 @@ def _read_timeout(scope: Scope) -> float | None:
     if not text:
         return None
     match = _TIMEOUT.fullmatch(text)
-    return int(match[1]) * _SECONDS[match[2]] if match else None
+    if match is None:
+        raise CallError(StatusCode.INVALID_ARGUMENT, "malformed grpc-timeout; send up to 8 digits and one of HMSmun")
+    return int(match[1]) * _SECONDS[match[2]]
 
 
 def _build_scope(scope: Scope, request: RestRequest) -> Scope:

@@ -17,7 +17,7 @@ from typing import Any, Final
 import orjson
 
 from argosy.errors import ManifestError
-from argosy.web.grpc_web.call_status import CallStatus, StatusCode
+from argosy.web.grpc_web.call_status import CallError, CallStatus, StatusCode
 from argosy.web.grpc_web.message_codec import encode_message
 from argosy.web.grpc_web.message_frames import encode_frame, encode_trailers
 from argosy.web.grpc_web.service_table import Method
@@ -33,22 +33,20 @@ _BODY_HEADERS: Final = frozenset({b"content-type", b"content-length", b"content-
 
 
 class GrpcWebResponse:
-    def __init__(self, send: Callable[[Event], Awaitable[None]], closing: asyncio.Event) -> None:
-        self._send, self._closing = send, closing
+    def __init__(self, send: Callable[[Event], Awaitable[None]], *, is_tls: bool) -> None:
+        self._send = send
         self._method: Method | None = None
         self._code = 200
-        self._headers: list[tuple[bytes, bytes]] = [
-            (name.encode(), value.encode()) for name, value in build_headers((), is_tls=False)
-        ]
+        headers = build_headers((), is_tls=is_tls)
+        self._headers = [(name.encode(), value.encode()) for name, value in headers]
         self._text = bytearray()  # of the REST response, as far as it was not encoded
         self._has_started = self._is_finished = False
-        self._status: CallStatus | None = None  # of a stream that ended with an error
 
     def begin(self, method: Method) -> None:
         self._method = method
 
     async def take_event(self, event: Event) -> None:
-        """Take an event of the REST response."""
+        """Take an event of the REST response; raise CallError if a stream cannot go on."""
         if event["type"] == "http.response.start":
             self._code = event["status"]
             self._headers = [(name, value) for name, value in event.get("headers", ()) if name not in _BODY_HEADERS]
@@ -57,32 +55,25 @@ class GrpcWebResponse:
             if self._is_stream:
                 await self._send_lines()
 
-    async def end(self) -> None:
-        """Send the message of a unary call, and the status."""
-        if self._code == 499:  # the client is gone
-            return
+    async def end(self) -> CallStatus:
+        """Send the message of a unary call; return the status of the call."""
+        data = bytes(self._text)
         if self._code >= 400:
-            await self.finish(_read_error(self._code, bytes(self._text)))
-        elif self._is_stream:
-            closing = CallStatus(StatusCode.UNAVAILABLE, "the server is shutting down")
-            await self.finish(self._status or (closing if self._closing.is_set() else CallStatus()))
-        else:
-            data = bytes(self._text)
+            return _read_error(self._code, data)
+        if not self._is_stream:
             is_long = len(data) > THREAD_THRESHOLD_BYTES
             message = await asyncio.to_thread(self._encode, data) if is_long else self._encode(data)
-            if message is not None:
-                await self._send_chunk(encode_frame(message))
-            await self.finish(self._status or CallStatus())
+            await self._send_chunk(encode_frame(message))
+        return CallStatus()
 
     async def finish(self, status: CallStatus) -> None:
         """Send the trailers, and the headers if nothing was sent yet. A second call does nothing."""
         if self._is_finished:
             return
         self._is_finished = True
-        trailers = encode_trailers(status)
         if not self._has_started:
             await self._start(status.build_headers())
-        await self._send({"type": "http.response.body", "body": trailers, "more_body": False})
+        await self._send({"type": "http.response.body", "body": encode_trailers(status), "more_body": False})
 
     @property
     def _is_stream(self) -> bool:
@@ -93,31 +84,25 @@ class GrpcWebResponse:
         *lines, rest = bytes(self._text).split(b"\n")
         self._text = bytearray(rest)
         for line in lines:
-            if not line.strip() or self._status:
+            document = _load(line) if line.strip() else None
+            if not isinstance(document, dict):
                 continue
-            document = _load(line)
-            if isinstance(document, dict) and "result" in document:
-                if (message := self._encode_document(document["result"])) is not None:
-                    await self._send_chunk(encode_frame(message))
-            elif isinstance(document, dict) and isinstance(error := document.get("error"), dict):
+            if isinstance(error := document.get("error"), dict):
                 code = error.get("grpc_code")
-                self._status = CallStatus(code if isinstance(code, int) else 13, str(error.get("message") or ""))
-            else:
-                self._status = _describe_encoding_error("a line of the stream is not a result")
+                raise CallError(code if isinstance(code, int) else StatusCode.INTERNAL, str(error.get("message") or ""))
+            await self._send_chunk(encode_frame(self._encode_document(document.get("result"))))
 
-    def _encode(self, data: bytes) -> bytes | None:
+    def _encode(self, data: bytes) -> bytes:
         return self._encode_document(_load(data) if data.strip() else {})
 
-    def _encode_document(self, document: Any) -> bytes | None:
-        """Encode a document; None if it does not fit, and then the status is an error."""
+    def _encode_document(self, document: Any) -> bytes:
         assert self._method is not None
         try:
             return encode_message(self._method.response, document)
         except (ManifestError, ValueError, TypeError, OverflowError, RecursionError) as error:
-            log.warning("cannot encode the response of %s: %s", self._method.path, type(error).__name__)
+            log.warning("cannot encode a response: method=%s error=%s", self._method.path, type(error).__name__)
             reason = str(error) if isinstance(error, ManifestError) else "a value has another type than in the message"
-            self._status = _describe_encoding_error(reason)
-            return None
+            raise CallError(StatusCode.INTERNAL, f"cannot encode the response: {reason}") from None
 
     async def _send_chunk(self, data: bytes) -> None:
         if not self._has_started:
@@ -146,7 +131,3 @@ def _read_error(code: int, data: bytes) -> CallStatus:
         grpc_code if isinstance(grpc_code, int) and 0 < grpc_code <= 16 else GRPC_CODES.get(code, StatusCode.INTERNAL),
         message if isinstance(message, str) else f"the server answered with HTTP status {code}",
     )
-
-
-def _describe_encoding_error(reason: str) -> CallStatus:
-    return CallStatus(StatusCode.INTERNAL, f"cannot encode the response: {reason}")

@@ -28,6 +28,7 @@ from argosy.gitops.health.actions import ResourceAction
 from argosy.gitops.status.status_json_conversions import omit_empty
 from argosy.kube.client import PatchKind
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.well_known_kinds import APPLICATION
 from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.body_fields import BodyReader, rename_flags_to_body_fields
 from argosy.web.caller_application_service import build_impersonating_reader, build_reader
@@ -93,8 +94,12 @@ async def delete_resource(request: RequestContext) -> JsonResponse:
 
 
 async def list_resource_actions(request: RequestContext) -> JsonResponse:
-    reader = build_reader(request)
-    discovered = await load_actions(reader).discover(await _get_object(request, reader))
+    """argo: Clients list the actions of the Application itself, too."""
+    reader, app = build_reader(request), request.subject
+    choice = read_object_selector(request.query, "resourceName")
+    is_itself = (choice.group, choice.kind, choice.name) == (*APPLICATION, app.name)
+    manifest = dict(app.wire) if is_itself else await load_owned_object(reader, app, choice)
+    discovered = await load_actions(reader).discover(manifest)
     return JsonResponse({"actions": [_action_to_wire(action) for action in discovered]})
 
 

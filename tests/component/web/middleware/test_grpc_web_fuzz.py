@@ -1,0 +1,100 @@
+"""Almost valid gRPC-Web calls against a real installation: each ends with a status, and none with an internal error."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from random import Random
+from typing import Any
+
+import pytest
+
+from argosy.kube.resource_key import ResourceKey
+from argosy.web.auth.authenticator import Authenticator
+from argosy.web.auth.passwords import PasswordHasher
+from argosy.web.grpc_web.service_table import list_methods
+from support.grpc_web import Reply, call, call_raw, encode_request, frame
+from support.identities import CHEAP
+from support.protobuf_mutations import JUNK, fill
+from support.rest_api import World, rest_world
+
+PASSWORD = "correct horse battery"
+RBAC = "g, ann, role:admin\ng, dan, role:readonly\n"
+# OK, InvalidArgument, DeadlineExceeded, NotFound, PermissionDenied, ResourceExhausted, FailedPrecondition, Aborted,
+# Unimplemented, Unavailable, Unauthenticated: every status but Unknown and Internal
+EXPECTED = {0, 3, 4, 5, 7, 8, 9, 10, 12, 14, 16}
+LOGIN = "/session.SessionService/Create"
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def world(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
+    def build_authenticator(cluster: Any, view: Any) -> Authenticator:
+        return Authenticator(cluster, view, "argocd", hashing=PasswordHasher(CHEAP), min_login_seconds=0.0)
+
+    async with rest_world(tmp_path_factory.mktemp("fuzz"), build_authenticator) as opened:
+        accounts = {f"accounts.{name}": "apiKey, login" for name in ("ann", "dan")}
+        await opened.cluster.patch(ResourceKey("", "ConfigMap", "argocd", "argocd-cm"), {"data": accounts})
+        await opened.make("ConfigMap", "argocd-rbac-cm", data={"policy.csv": RBAC})
+        await opened.application("text")  # the name that `fill` gives
+        authenticator = opened.site.authenticator
+        await authenticator.prepare()
+        for name in ("ann", "dan"):
+            await authenticator.account_store.set_password(name, PASSWORD)
+        await opened.seen("argoproj.io", "Application", "text")
+        await opened.seen("", "ConfigMap", "argocd-rbac-cm")
+        await opened.until(lambda: all(account.password_hash for account in authenticator.state.accounts.values()))
+        yield opened
+
+
+async def log_in(world: World, name: str, password: str = PASSWORD) -> Reply:
+    return await asyncio.to_thread(call, world.client, "", LOGIN, {"username": name, "password": password})
+
+
+async def send(world: World, path: str, body: bytes, token: str) -> Reply:
+    return await asyncio.to_thread(call_raw, world.client, path, body, {"token": token, "grpc-timeout": "3S"})
+
+
+async def test_a_login_gives_a_token_that_is_accepted_until_the_logout(world: World) -> None:
+    token = (await log_in(world, "ann")).document()["token"]
+    info = (await send(world, "/session.SessionService/GetUserInfo", frame(b""), token)).document()
+    assert (info["loggedIn"], info["username"]) == (True, "ann")
+    assert (await send(world, "/session.SessionService/Delete", frame(b""), token)).status == 0
+    assert (await send(world, "/application.ApplicationService/List", frame(b""), token)).status == 16
+
+
+async def test_a_wrong_password_has_the_message_of_argo_cd(world: World) -> None:
+    reply = await log_in(world, "ann", "wrong")
+    assert (reply.status, reply.message) == (16, "Invalid username or password")
+
+
+@pytest.mark.parametrize("name", ["ann", "dan"])
+async def test_every_method_ends_with_a_status(world: World, name: str) -> None:
+    source, token = Random(7), ""
+    for path, method in sorted(list_methods().items()):
+        full = encode_request(path, fill(method.request))
+        for mutation in range(3):
+            data = bytearray(full if mutation else b"")
+            if mutation == 2:
+                position = source.randint(0, len(data))
+                data[position : position + 2] = source.choice(JUNK)[:3000]
+            token = (await log_in(world, name)).document()["token"] if mutation == 0 else token
+            reply = await send(world, path, frame(bytes(data)), token)
+            assert (reply.http_code, reply.status in EXPECTED) == (200, True), (path, mutation, reply)
+
+
+async def test_random_bodies_end_with_a_status(world: World) -> None:
+    source, methods = Random(11), sorted(list_methods())
+    token = (await log_in(world, "dan")).document()["token"]
+    for _ in range(200):
+        body = source.randbytes(source.randint(0, 60))
+        if source.random() < 0.7:
+            body = frame(body)
+        path = source.choice(methods)
+        reply = await send(world, path, body, source.choice([token, ""]))
+        assert reply.status in EXPECTED, (path, body, reply)

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from argosy.web.grpc_web.call_status import CallError, CallStatus, percent_encode
+from argosy.web.grpc_web.message_frames import MAX_MESSAGES, encode_frame, encode_trailers, split_frames
+
+
+def refuse(body: bytes) -> CallStatus:
+    with pytest.raises(CallError) as raised:
+        split_frames(body)
+    return raised.value.status
+
+
+@given(st.lists(st.binary(max_size=40), max_size=5))
+def test_messages_survive_a_round_trip(messages: list[bytes]) -> None:
+    assert split_frames(b"".join(map(encode_frame, messages))) == messages
+
+
+def test_trailers_of_a_client_are_ignored() -> None:
+    assert split_frames(encode_frame(b"a") + b"\x80\0\0\0\3a:b") == [b"a"]
+
+
+def test_a_compressed_message_is_not_implemented() -> None:
+    status = refuse(b"\1\0\0\0\1a")
+    assert (status.code, "compressed" in status.message) == (12, True)
+
+
+@pytest.mark.parametrize(
+    "body", [b"\0", b"\0\0\0\0", b"\0\0\0\0\2a", b"\0\xff\xff\xff\xff", b"\2\0\0\0\0", b"\x81\0\0\0\0", b"\0\0\0\0\0x"]
+)
+def test_malformed_frames_are_invalid_arguments(body: bytes) -> None:
+    status = refuse(body)
+    assert status.code == 3
+    assert "frame" in status.message
+
+
+def test_endless_messages_are_refused() -> None:
+    assert refuse(encode_frame(b"") * (MAX_MESSAGES + 1)).code == 8
+
+
+@given(st.binary(max_size=60))
+def test_any_body_gives_messages_or_a_status(body: bytes) -> None:
+    try:
+        split_frames(body)
+    except CallError as error:
+        assert error.status.code in (3, 8, 12)
+
+
+def test_trailers_are_lines_of_a_frame_with_their_own_flag() -> None:
+    data = encode_trailers(CallStatus(7, "permission denied"))
+    flag, size = struct.unpack_from(">BI", data)
+    assert (flag, size) == (0x80, len(data) - 5)
+    assert data[5:] == b"grpc-status: 7\r\ngrpc-message: permission denied\r\n"
+    assert encode_trailers(CallStatus())[5:] == b"grpc-status: 0\r\n"
+
+
+def test_a_message_cannot_break_out_of_its_header() -> None:
+    assert percent_encode("100% of\r\nset-cookie: ä") == b"100%25 of%0D%0Aset-cookie: %C3%A4"
+
+
+@given(st.text())
+def test_any_message_becomes_printable_ascii(text: str) -> None:
+    encoded = percent_encode(text)
+    assert all(0x20 <= byte <= 0x7E for byte in encoded)
