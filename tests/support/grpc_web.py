@@ -53,9 +53,9 @@ def frame(data: bytes, flag: int = 0) -> bytes:
 
 
 def encode_request(method: str, document: Any) -> bytes:
-    known = find_method(method)
-    assert known is not None, method
-    return encode_message(known.request, document)
+    declared_method = find_method(method)
+    assert declared_method is not None, method
+    return encode_message(declared_method.request, document)
 
 
 def read_frames(body: bytes) -> tuple[list[bytes], dict[str, str]]:

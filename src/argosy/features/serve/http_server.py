@@ -23,6 +23,8 @@ from argosy.features.serve.http2_refusal import Http2Refusal, is_preface_start
 log = logging.getLogger(__name__)
 BACKLOG: Final = 1024
 CERTIFICATE_CHECK_SECONDS: Final = 10.0  # seconds between checks of the certificate files
+# A client that offers both gets HTTP/1.1; one that speaks only HTTP/2 gets a Http2Refusal.
+ALPN_PROTOCOLS: Final = ["http/1.1", "h2"]
 STALLED_CLIENT_SECONDS: Final = 60.0  # seconds until a client that reads nothing is disconnected
 
 
@@ -99,8 +101,7 @@ async def serve_application(
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
     config.load()
     if config.ssl:
-        # A client that offers both gets HTTP/1.1; one that only speaks HTTP/2 is told so by Http2Refusal.
-        config.ssl.set_alpn_protocols(["http/1.1", "h2"])
+        config.ssl.set_alpn_protocols(ALPN_PROTOCOLS)
     server = Server(config)
     stamp = certificate.read_file_stamp() if certificate else ()
     task = asyncio.create_task(server.serve(sockets=list(listeners)))

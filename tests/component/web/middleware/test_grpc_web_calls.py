@@ -217,7 +217,7 @@ async def test_malformed_requests_are_refused_with_a_reason(world: World, body: 
     assert "Traceback" not in reply.message
 
 
-async def test_what_rest_does_not_implement_is_refused_with_its_reason(world: World) -> None:
+async def test_a_feature_that_rest_does_not_implement_is_refused_with_a_reason(world: World) -> None:
     method = f"{APPS}/GetManifestsWithFiles"
     body = frame(encode_request(method, {"query": {"name": "one", "checksum": "x"}})) + frame(b"\x12\x02\x0a\x00")
     reply = await ask_raw(world, method, body, token="ann")
