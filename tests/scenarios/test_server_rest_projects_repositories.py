@@ -59,7 +59,7 @@ async def test_project_is_created_read_updated_and_deleted(world: World) -> None
     names = [project["metadata"]["name"] for project in (await world.get("ann", PROJECTS))["items"]]
     assert {"default", "one"} <= set(names) and names == sorted(names)
     assert (await world.ask("ann", "DELETE", f"{PROJECTS}/one")).code == 200
-    await denied(world, "ann", "GET", f"{PROJECTS}/one")
+    assert (await code(world, "ann", "GET", f"{PROJECTS}/one")) == (404, 'appprojects.argoproj.io "one" not found')
 
 
 async def test_create_of_a_different_existing_project_needs_upsert(world: World) -> None:
@@ -94,7 +94,7 @@ async def test_create_of_a_different_existing_project_needs_upsert(world: World)
 async def test_invalid_project_is_refused(world: World, sent: Any, word: str) -> None:
     status_code, message = await code(world, "ann", "POST", PROJECTS, sent)
     assert status_code == 400 and word in message
-    await denied(world, "ann", "GET", f"{PROJECTS}/x")
+    assert (await code(world, "ann", "GET", f"{PROJECTS}/x"))[0] == 404
 
 
 async def test_project_name_in_the_body_must_match_the_path(world: World) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from argosy.errors import UserError
-from argosy.web.request import RequestContext
+from argosy.web.request import ObjectNotFound, RequestContext
 from argosy.web.responses import WebResponse
 
 READ_METHODS: Final = ("GET", "HEAD")
@@ -25,7 +25,7 @@ class ResolvedObject:
 
     subject: Any
     rbac_object: str
-    error: UserError | None = None
+    error: UserError | ObjectNotFound | None = None
     action: str = ""  # argo: finer action than the route's, such as update/apps/Deployment/ml/web
     build_subject: Callable[[], Any] | None = None  # builds the subject after authorization
 

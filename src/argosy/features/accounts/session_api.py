@@ -5,18 +5,22 @@ In: a name and a password. Out: a token, or the same error for every failed logi
 
 from __future__ import annotations
 
+from contextlib import suppress
+from http.cookies import CookieError, SimpleCookie
+
 from argosy.errors import UserError
 from argosy.web.auth import login_set_cookie_headers
-from argosy.web.auth.caller import BadLogin
+from argosy.web.auth.caller import BadCredential, BadLogin, RequestCredentials
 from argosy.web.caller_application_service import get_audit_account_name
 from argosy.web.request import RequestContext
-from argosy.web.responses import JsonResponse
+from argosy.web.responses import JsonResponse, RedirectResponse
 from argosy.web.route import Public, Route, SignedIn
 
 OPENAPI_TAG = "SessionService"
 LOGIN_FAILED = "Invalid username or password"
 LOGIN_FAILED_BODY = {"error": LOGIN_FAILED, "code": 16, "message": LOGIN_FAILED}  # argo
 MAX_BODY_BYTES = 16 << 10  # bytes
+ARGOCD_COOKIE = "argocd.token"
 PUBLIC_REASON = "login happens before a session exists"
 
 
@@ -41,6 +45,22 @@ async def delete_session(request: RequestContext) -> JsonResponse:
     return JsonResponse(
         {}, headers=(login_set_cookie_headers.build_deleted_cookie(identities.cookie, is_tls=request.options.is_tls),)
     )
+
+
+async def log_out_argocd_cli(request: RequestContext) -> RedirectResponse:
+    """argo: `argocd logout` sends its token in a cookie, and not to the API."""
+    try:
+        morsel = SimpleCookie(request.headers.get("cookie", "")).get(ARGOCD_COOKIE)
+    except CookieError:
+        morsel = None
+    if morsel is None or not morsel.value:
+        raise UserError(f"no session to log out of; send the token in the cookie {ARGOCD_COOKIE}")
+    with suppress(BadCredential):
+        caller = await request.authenticator.identify(RequestCredentials(bearer=morsel.value, peer=request.peer))
+        if caller is not None:
+            request.add_audit_entry(caller.name)
+            await request.authenticator.logout(caller)
+    return RedirectResponse("/login")
 
 
 async def get_user_info(request: RequestContext) -> JsonResponse:
@@ -71,6 +91,15 @@ ROUTES = (
         response_schema="Nothing",
         tag=OPENAPI_TAG,
         operation_id="SessionService_Delete",
+    ),
+    Route(
+        "POST",
+        "/auth/logout",
+        Public("the token is in a cookie of Argo CD's name, which this server does not set"),
+        log_out_argocd_cli,
+        "Log out the argocd CLI.",
+        accepted_media_types=("*",),
+        max_body_bytes=MAX_BODY_BYTES,
     ),
     Route(
         "GET",

@@ -13,12 +13,12 @@ from argosy.kube.objects import Manifest
 from argosy.kube.objects.json_equality import is_equal_json
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.selectors import parse_label_selector as read_labels
-from argosy.kube.well_known_kinds import APPLICATION_SET, EVENT
+from argosy.kube.well_known_kinds import APP_PROJECT, APPLICATION_SET, EVENT
 from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.body_fields import BodyReader
 from argosy.web.api.not_implemented_response import build_not_implemented
 from argosy.web.api.paging import ARGO_PAGING, FIELDS, build_argo_page, select_fields
-from argosy.web.request import RequestContext
+from argosy.web.request import ObjectNotFound, RequestContext
 from argosy.web.requested_application_lookup import get_application_rbac_name, is_in_allowed_namespace
 from argosy.web.responses import JsonResponse
 from argosy.web.route import FilteredList, QueryParameter, RequiresPermission, ResolvedObject, Route
@@ -46,11 +46,24 @@ async def find_application_set(request: RequestContext) -> ResolvedObject | None
         if error.code in (400, 404, 422):
             return None
         raise
+    if manifest is None and namespace == request.service.control_namespace and _may_create_somewhere(request):
+        # argo: the CLI creates one only after NotFound. Who may create one can learn its name anyway.
+        raise ObjectNotFound(f'applicationsets.argoproj.io "{request.path_parameters["name"]}" not found')
     return (
         ResolvedObject(manifest, _rbac_name(request, manifest))
         if manifest and _is_namespace_permitted(request, manifest)
         else None
     )
+
+
+def _may_create_somewhere(request: RequestContext) -> bool:
+    """True if the caller may create an ApplicationSet of this name in some project."""
+    name, projects = request.path_parameters["name"], request.cluster_view.cache.list(APP_PROJECT)
+    namespace = request.service.control_namespace
+    rbac_names = (
+        get_application_rbac_name(request, str(project["metadata"]["name"]), namespace, name) for project in projects
+    )
+    return any(request.is_allowed("applicationsets", "create", rbac_name) for rbac_name in rbac_names)
 
 
 def _is_namespace_permitted(request: RequestContext, manifest: Manifest) -> bool:
@@ -60,8 +73,16 @@ def _is_namespace_permitted(request: RequestContext, manifest: Manifest) -> bool
     )
 
 
-async def read_new_application_set(request: RequestContext) -> ResolvedObject | None:
+async def read_application_set_to_generate(request: RequestContext) -> ResolvedObject | None:
     body = BodyReader(await request.read_json_object())
+    return _read_application_set(request, body.get_body("applicationSet") or body)
+
+
+async def read_new_application_set(request: RequestContext) -> ResolvedObject | None:
+    return _read_application_set(request, BodyReader(await request.read_json_object()))
+
+
+def _read_application_set(request: RequestContext, body: BodyReader) -> ResolvedObject:
     metadata = body.get_body("metadata") or BodyReader({}, "metadata")
     spec = body.get_body("spec")
     name, control_namespace = metadata.get_text("name"), request.service.control_namespace
@@ -236,7 +257,7 @@ ROUTES = (
     Route(
         "POST",
         f"{_PATH}/generate",
-        RequiresPermission("applicationsets", "create", read_new_application_set),
+        RequiresPermission("applicationsets", "create", read_application_set_to_generate),
         refuse_generate,
         "Not supported.",
         request_schema=schema.OBJECT_SCHEMA,

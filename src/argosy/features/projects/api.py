@@ -39,7 +39,7 @@ from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.body_fields import BodyReader, check_same_name
 from argosy.web.api.paging import ARGO_PAGING, FIELDS, build_argo_page, select_fields
 from argosy.web.caller_application_service import build_service
-from argosy.web.request import RequestContext
+from argosy.web.request import ObjectNotFound, RequestContext
 from argosy.web.responses import JsonResponse
 from argosy.web.route import FilteredList, QueryParameter, RequiresPermission, ResolvedObject, Route
 
@@ -58,13 +58,18 @@ def project_service(request: RequestContext) -> ApplicationService:
     return replace(app_service, namespace=app_service.control_namespace)
 
 
-async def find_project(request: RequestContext) -> ResolvedObject | None:
+async def load_project(request: RequestContext, name: str) -> dict[str, Any] | None:
+    projects = await projects_of(project_service(request))
+    return next((manifest for manifest in projects if manifest["metadata"]["name"] == name), None)
+
+
+async def find_project(request: RequestContext) -> ResolvedObject:
     """Load the project named by `{name}` or `{project}` from the cluster."""
     name = request.path_parameters.get("project") or request.path_parameters["name"]
-    for manifest in await projects_of(project_service(request)):
-        if manifest["metadata"]["name"] == name:
-            return ResolvedObject(manifest, name)
-    return None
+    if (manifest := await load_project(request, name)) is not None:
+        return ResolvedObject(manifest, name)
+    # argo: the permission is about the name alone, so it does not reveal which projects exist.
+    return ResolvedObject(None, name, error=ObjectNotFound(f'appprojects.argoproj.io "{name}" not found'))
 
 
 async def read_new_project(request: RequestContext) -> ResolvedObject | None:
@@ -114,11 +119,11 @@ async def create_project_handler(request: RequestContext) -> JsonResponse:
     manifest, body = request.subject, BodyReader(await request.read_json_object())
     name = manifest["metadata"]["name"]
     check_roles(name, manifest["spec"])
-    existing = await find_project(replace(request, path_parameters={"name": name}))
+    existing = await load_project(request, name)
     if existing is not None:  # an error must not reveal a project that the caller may not see
         request.require_permission("projects", "update" if body.get_bool("upsert") else "get", name)
-        if body.get_bool("upsert") and "resourceVersion" in existing.subject["metadata"]:
-            await _check_update(request, existing.subject, manifest)
+        if body.get_bool("upsert") and "resourceVersion" in existing["metadata"]:
+            await _check_update(request, existing, manifest)
     try:
         await create_project(project_service(request), manifest, upsert=body.get_bool("upsert"))
     except UserError as error:
@@ -171,8 +176,7 @@ async def _check_update(request: RequestContext, existing: Manifest, updated: Ma
 
 
 async def _reload_project(request: RequestContext, name: str) -> JsonResponse:
-    resolved = await find_project(replace(request, path_parameters={"name": name}))
-    return JsonResponse(resolved.subject if resolved else {})
+    return JsonResponse(await load_project(request, name) or {})
 
 
 async def delete_project_handler(request: RequestContext) -> JsonResponse:

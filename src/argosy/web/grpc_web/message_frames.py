@@ -15,30 +15,35 @@ MAX_MESSAGES: Final = 10_000  # of a client stream
 _DATA_FLAG, _COMPRESSED_FLAG, _TRAILERS_FLAG = 0, 1, 0x80
 
 
-def split_frames(body: bytes) -> list[bytes]:
-    """Return the messages of a request body."""
+def split_frames(body: bytes, encoding: str = "") -> list[bytes]:
+    """Return the messages of a request body. `encoding`: its grpc-encoding. argo: codes and messages are grpc-go's."""
     messages: list[bytes] = []
     position = 0
     while position < len(body):
         start = position + HEADER_BYTES
         if start > len(body):
-            raise CallError(StatusCode.INVALID_ARGUMENT, "incomplete gRPC-Web frame: a frame has a header of 5 bytes")
+            raise CallError(StatusCode.INTERNAL, "unexpected EOF in the header of a gRPC-Web frame")
         flag, size = struct.unpack_from(">BI", body, position)
         position = start + size
         if flag == _COMPRESSED_FLAG:
-            raise CallError(
-                StatusCode.UNIMPLEMENTED, "compressed messages are not supported; send grpc-encoding: identity"
-            )
+            raise _refuse_compression(encoding)
         if flag not in (_DATA_FLAG, _TRAILERS_FLAG):
-            raise CallError(StatusCode.INVALID_ARGUMENT, f"unknown flag {flag} of a gRPC-Web frame")
+            raise CallError(StatusCode.INTERNAL, f"grpc: received unexpected payload format {flag} in a gRPC-Web frame")
         if position > len(body):
             problem = f"the frame announces {size} bytes, but {len(body) - start} follow"
-            raise CallError(StatusCode.INVALID_ARGUMENT, f"incomplete gRPC-Web frame: {problem}")
+            raise CallError(StatusCode.INTERNAL, f"unexpected EOF: {problem}")
         if flag == _DATA_FLAG:
             messages.append(body[start:position])
             if len(messages) > MAX_MESSAGES:
                 raise CallError(StatusCode.RESOURCE_EXHAUSTED, f"more than {MAX_MESSAGES} messages in one request")
     return messages
+
+
+def _refuse_compression(encoding: str) -> CallError:
+    if encoding in ("", "identity"):
+        return CallError(StatusCode.INTERNAL, "grpc: compressed flag set with identity or empty encoding")
+    problem = f'grpc: Decompressor is not installed for grpc-encoding "{encoding[:20]}"'
+    return CallError(StatusCode.UNIMPLEMENTED, f"{problem}; send uncompressed messages")
 
 
 def encode_frame(message: bytes) -> bytes:

@@ -88,7 +88,8 @@ class GrpcWebGateway:
         except CallError as error:
             await response.finish(error.status)
         except ManifestError as error:
-            await response.finish(CallStatus(StatusCode.INVALID_ARGUMENT, f"cannot decode the message: {error}"))
+            problem = f"grpc: failed to unmarshal the received message: {error}"  # argo
+            await response.finish(CallStatus(StatusCode.INTERNAL, problem))
         except TimeoutError:
             await response.finish(CallStatus(StatusCode.DEADLINE_EXCEEDED, "context deadline exceeded"))
         except ClientGone:
@@ -100,10 +101,12 @@ class GrpcWebGateway:
     async def _handle(self, scope: Scope, receive: Receive, response: GrpcWebResponse) -> None:
         method = _find_method(scope)
         caller = await self._check_caller(_build_scope(scope, RestRequest("POST", scope["path"], "", b"")))
-        messages = split_frames(await self._read_body(scope, receive, caller))
-        if not messages or (len(messages) > 1 and not method.is_client_stream):
-            problem = f"{method.path} takes one message, and the request has {len(messages)}"
-            raise CallError(StatusCode.INVALID_ARGUMENT, problem)
+        encoding = _get_header(scope, b"grpc-encoding").decode("latin-1").strip().lower()
+        messages = split_frames(await self._read_body(scope, receive, caller), encoding)
+        if not messages:
+            raise CallError(StatusCode.INTERNAL, f"cardinality violation: {method.path} received no request message")
+        if len(messages) > 1 and not method.is_client_stream:
+            raise CallError(StatusCode.INTERNAL, f"cardinality violation: {method.path} takes one request message")
         # argo: the first message of a client stream says what it is about; its files are in the others
         is_long = len(messages[0]) > THREAD_THRESHOLD_BYTES
         build = partial(_build_request, method, messages[0])

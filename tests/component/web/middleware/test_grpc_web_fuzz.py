@@ -21,8 +21,10 @@ from support.rest_api import World, rest_world
 PASSWORD = "correct horse battery"
 RBAC = "g, ann, role:admin\ng, dan, role:readonly\n"
 # OK, InvalidArgument, DeadlineExceeded, NotFound, PermissionDenied, ResourceExhausted, FailedPrecondition, Aborted,
-# Unimplemented, Unavailable, Unauthenticated: every status but Unknown and Internal
+# Unimplemented, Unavailable, Unauthenticated: every status but Unknown and Internal, which are faults of the server
 EXPECTED = {0, 3, 4, 5, 7, 8, 9, 10, 12, 14, 16}
+# argo: grpc-go gives Internal for a malformed message, too
+MALFORMED = ("grpc: ", "unexpected EOF", "cardinality violation")
 LOGIN = "/session.SessionService/Create"
 pytestmark = pytest.mark.anyio
 
@@ -60,6 +62,10 @@ async def send(world: World, path: str, body: bytes, token: str) -> Reply:
     return await asyncio.to_thread(call_raw, world.client, path, body, {"token": token, "grpc-timeout": "3S"})
 
 
+def is_expected(reply: Reply) -> bool:
+    return reply.status in EXPECTED or (reply.status == 13 and reply.message.startswith(MALFORMED))
+
+
 async def test_a_login_gives_a_token_that_is_accepted_until_the_logout(world: World) -> None:
     token = (await log_in(world, "ann")).document()["token"]
     info = (await send(world, "/session.SessionService/GetUserInfo", frame(b""), token)).document()
@@ -85,7 +91,7 @@ async def test_every_method_ends_with_a_status(world: World, name: str) -> None:
                 data[position : position + 2] = source.choice(JUNK)[:3000]
             token = (await log_in(world, name)).document()["token"] if mutation == 0 else token
             reply = await send(world, path, frame(bytes(data)), token)
-            assert (reply.http_code, reply.status in EXPECTED) == (200, True), (path, mutation, reply)
+            assert (reply.http_code, is_expected(reply)) == (200, True), (path, mutation, reply)
 
 
 async def test_random_bodies_end_with_a_status(world: World) -> None:
@@ -97,4 +103,4 @@ async def test_random_bodies_end_with_a_status(world: World) -> None:
             body = frame(body)
         path = source.choice(methods)
         reply = await send(world, path, body, source.choice([token, ""]))
-        assert reply.status in EXPECTED, (path, body, reply)
+        assert is_expected(reply), (path, body, reply)

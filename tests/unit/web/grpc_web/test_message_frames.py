@@ -25,17 +25,21 @@ def test_trailers_of_a_client_are_ignored() -> None:
     assert split_frames(encode_frame(b"a") + b"\x80\0\0\0\3a:b") == [b"a"]
 
 
-def test_a_compressed_message_is_not_implemented() -> None:
+def test_a_compressed_message_is_refused() -> None:
     status = refuse(b"\1\0\0\0\1a")
-    assert (status.code, "compressed" in status.message) == (12, True)
+    assert (status.code, status.message) == (13, "grpc: compressed flag set with identity or empty encoding")
+    with pytest.raises(CallError) as raised:
+        split_frames(b"\1\0\0\0\1a", "gzip")
+    assert raised.value.status.code == 12
+    assert 'grpc-encoding "gzip"' in raised.value.status.message
 
 
 @pytest.mark.parametrize(
     "body", [b"\0", b"\0\0\0\0", b"\0\0\0\0\2a", b"\0\xff\xff\xff\xff", b"\2\0\0\0\0", b"\x81\0\0\0\0", b"\0\0\0\0\0x"]
 )
-def test_malformed_frames_are_invalid_arguments(body: bytes) -> None:
+def test_malformed_frames_are_refused_with_the_code_of_grpc_go(body: bytes) -> None:
     status = refuse(body)
-    assert status.code == 3
+    assert status.code == 13
     assert "frame" in status.message
 
 
@@ -48,7 +52,7 @@ def test_any_body_gives_messages_or_a_status(body: bytes) -> None:
     try:
         split_frames(body)
     except CallError as error:
-        assert error.status.code in (3, 8, 12)
+        assert error.status.code in (8, 12, 13)
 
 
 def test_trailers_are_lines_of_a_frame_with_their_own_flag() -> None:
