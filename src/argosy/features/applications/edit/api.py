@@ -35,6 +35,7 @@ from argosy.web.route import QueryParameter, RequiresPermission, ResolvedObject,
 
 WRITABLE_METADATA: Final = ("labels", "annotations", "finalizers")  # the only metadata taken from a body
 APPLICATION_TYPE_META: Final = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application"}
+SOURCE_TYPES: Final = ("kustomize", "helm", "directory")
 BuildManifest = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
@@ -239,7 +240,26 @@ def _read_spec(spec: Any) -> dict[str, Any]:
     if not destination.get_text("server") and not destination.get_text("name"):
         message = "missing cluster; send spec.destination.server, such as https://kubernetes.default.svc"
         raise UserError(message, where="spec.destination")
-    return dict(body.values)
+    return _normalize_spec(body.values)
+
+
+def _normalize_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """argo: The project is never empty; without settings there is no sync policy, kustomize, helm or directory."""
+    normalized = {**spec, "project": spec.get("project") or "default"}
+    if not normalized.get("syncPolicy"):
+        normalized.pop("syncPolicy", None)
+    if isinstance(source := normalized.get("source"), dict):
+        normalized["source"] = _normalize_source(source)
+    if isinstance(sources := normalized.get("sources"), list):
+        normalized["sources"] = [_normalize_source(source) for source in sources]
+    return normalized
+
+
+def _normalize_source(source: Mapping[str, Any]) -> dict[str, Any]:
+    def is_zero(value: Any) -> bool:
+        return value is None or (isinstance(value, dict) and not any(value.values()))
+
+    return {name: value for name, value in source.items() if name not in SOURCE_TYPES or not is_zero(value)}
 
 
 # -- delete --------------------------------------------------------------------------------------------------------
