@@ -38,6 +38,7 @@ one that is forbidden is the same, to the byte:
 | 400 | 12 | Argo CD supports this, argosy does not |
 | 401 | 16 | the caller is not authenticated |
 | 403 | 7 | permission denied, or the object does not exist |
+| 404 | 5 | the object does not exist, and the caller may know that |
 | 409 | 10 | write conflict: the object was changed in the meantime |
 | 413, 429 | 8 | the request is too large, or there are too many requests |
 | 503 | 14 | the cluster does not respond; try again |
@@ -95,12 +96,35 @@ hosts without a secret. A repeated delivery has no effect.
 `project=team` shows the worst status of a project, `keepFullRevision=true` shows the full revision, and `width=300` sets the width. Unless
 `statusbadge.enabled` in `argocd-cm` is `"true"`, the badge is always Unknown.
 
+## gRPC
+
+The `argocd` command and Terraform's provider speak gRPC. The server takes their calls as gRPC-Web over HTTP/1.1: all methods of the
+services of Argo CD 3.5.6, unary calls and server streams, at `POST /package.Service/Method` with the content type
+`application/grpc-web+proto`. Each method is the route of this page that Argo CD's `.proto` files name for it, so authentication,
+permissions, limits, masking and the audit log are the same; the audit log names that route.
+
+```console
+$ argocd login argosy.example.com --grpc-web
+$ argocd app list
+```
+
+| | |
+|---|---|
+| `--grpc-web` | saves a second connection. Without it, the command tries HTTP/2, is refused at once, warns, and continues with gRPC-Web. Terraform's provider needs `grpc_web = true` |
+| token | in the metadata `token`, as Argo CD's command sends it, else `Authorization: Bearer`, else the cookie of the page |
+| errors | HTTP 200 with `grpc-status` and `grpc-message` in the trailers, and in the headers if no message was sent: the `code` of the table above. `13` also means a message that cannot be decoded |
+| `grpc-timeout` | ends a call or a stream with `4` |
+| compressed messages, `application/grpc-web-text` | are rejected |
+| calls from pages of other origins | are rejected, as for every route |
+| `app diff --local --server-side-generate` | is rejected; over gRPC-Web, Argo CD's command does not send the files at all |
+| `app diff --server-side-diff` | is rejected: it sends manifests to compare. Argo CD's command compares by itself without this flag |
+
 ## Not supported
 
 - Chart repositories and registries: `helmcharts` and `oci-tags` are rejected. Charts are read from Git.
 - ApplicationSet generators: ApplicationSets are stored and returned, `generate` is rejected, and no Applications are created from them.
 - Terminals (`/terminal`), extensions and Dex.
-- gRPC: gRPC clients (the `argocd` command, Terraform's provider) cannot connect; use [`argosy app`](cli.md) and REST.
+- Native gRPC over HTTP/2; see [gRPC](#grpc).
 
 ## All routes
 
