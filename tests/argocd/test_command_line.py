@@ -1,4 +1,4 @@
-"""The real `argocd` CLI against argosy's server, and the real server's messages beside ours."""
+"""The real `argocd` CLI against argosy's server, and the real server's messages beside actual."""
 
 from __future__ import annotations
 
@@ -375,10 +375,10 @@ def test_messages_are_those_of_the_real_server(
     other_fields: set[str],
 ) -> None:  # fmt: skip
     body = frame(encode_request(method, request_document))
-    theirs, ours = ask(real_server.ports["server"], method, body), ask(_port(cli), method, body, token)
+    expected, actual = ask(real_server.ports["server"], method, body), ask(_port(cli), method, body, token)
     ignored = other_fields | {"managedFields"}
-    assert (ours.status, theirs.status) == (0, 0)
-    assert without_fields(ours.document, ignored) == without_fields(theirs.document, ignored)
+    assert (actual.status, expected.status) == (0, 0)
+    assert without_fields(actual.document, ignored) == without_fields(expected.document, ignored)
 
 
 @pytest.mark.parametrize(("method", "request_document"), ERRORS)
@@ -386,8 +386,8 @@ def test_errors_have_the_code_of_the_real_server(
     cli: CommandLine, real_server: ArgoCD, token: str, method: str, request_document: dict[str, Any]
 ) -> None:
     body = frame(encode_request(method, request_document))
-    theirs, ours = ask(real_server.ports["server"], method, body), ask(_port(cli), method, body, token)
-    assert ours.status == theirs.status != 0, (ours, theirs)
+    expected, actual = ask(real_server.ports["server"], method, body), ask(_port(cli), method, body, token)
+    assert actual.status == expected.status != 0, (actual, expected)
 
 
 @pytest.mark.parametrize("body", [b"", b"\0\0", frame(b"\xff"), frame(b"", 1)])
@@ -395,8 +395,8 @@ def test_malformed_calls_have_the_code_of_the_real_server(
     cli: CommandLine, real_server: ArgoCD, token: str, body: bytes
 ) -> None:
     method = "/application.ApplicationService/Get"
-    theirs, ours = ask(real_server.ports["server"], method, body), ask(_port(cli), method, body, token)
-    assert ours.status == theirs.status == 13
+    expected, actual = ask(real_server.ports["server"], method, body), ask(_port(cli), method, body, token)
+    assert actual.status == expected.status == 13
 
 
 def _port(cli: CommandLine) -> int:

@@ -1,0 +1,102 @@
+"""Clients that speak HTTP/2, on a real socket: they get a refusal at once, and HTTP/1.1 is not disturbed."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from argosy.features.serve.http2_refusal import PREFACE
+from argosy.features.serve.http_server import ServerCertificate, open_listener, serve_application
+from argosy.web.middleware.asgi_request_pipeline import WebApplication
+from support.certificates import issue
+from support.deadlines import HANG_SECONDS
+from support.page_site import a_site, on_a_socket
+from support.route_table import build_routes
+
+pytestmark = pytest.mark.anyio
+SETTINGS = b"\0\0\0\x04\0\0\0\0\0"
+HEADERS = b"\0\0\x01\x01\x05\0\0\0\x01\x82"  # `:method: GET`, end of headers and stream, stream 1
+REFUSED = b"\0\0\x04\x03\0\0\0\0\x01\0\0\0\x0d"  # RST_STREAM with HTTP_1_1_REQUIRED
+REQUEST = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
+
+
+def talk(connection: socket.socket, data: bytes, until: bytes) -> bytes:
+    """Send bytes, and read until the answer ends with `until`; b"" reads to the end."""
+    connection.settimeout(HANG_SECONDS)
+    connection.sendall(data)
+    answer = b""
+    while not until or not answer.endswith(until):
+        chunk = connection.recv(4096)
+        if not chunk:
+            return answer
+        answer += chunk
+    return answer
+
+
+def connect(port: int) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", port), timeout=HANG_SECONDS)
+
+
+async def test_each_request_is_refused_at_once() -> None:
+    async with on_a_socket(a_site()) as (client, _):
+        with connect(client.port) as connection:
+            answer = await asyncio.to_thread(talk, connection, PREFACE + SETTINGS + HEADERS, REFUSED)
+            assert answer.startswith(SETTINGS)
+            assert answer.endswith(REFUSED)
+
+
+async def test_a_frame_that_is_too_large_closes_the_connection() -> None:
+    async with on_a_socket(a_site()) as (client, _):
+        with connect(client.port) as connection:
+            answer = await asyncio.to_thread(talk, connection, PREFACE + b"\xff\xff\xff\0\0\0\0\0\1", b"")
+            assert answer == SETTINGS
+
+
+async def test_http_1_1_is_answered_as_before() -> None:
+    async with on_a_socket(a_site()) as (client, _):
+        with connect(client.port) as connection:
+            answer = await asyncio.to_thread(talk, connection, REQUEST, b"")
+            assert answer.startswith(b"HTTP/1.1 200")
+
+
+@pytest.fixture
+async def tls_port(tmp_path: Path) -> AsyncIterator[tuple[int, Path]]:
+    certificate = issue("127.0.0.1")
+    files = (tmp_path / "tls.crt", tmp_path / "tls.key")
+    files[0].write_bytes(certificate.pem)
+    files[1].write_bytes(certificate.key_pem)
+    site = a_site(is_tls=True)
+    application = WebApplication(site, build_routes(site))
+    listener = open_listener("127.0.0.1", 0)
+    server = serve_application(
+        application, [listener], certificate=ServerCertificate(*files), on_closing=application.close
+    )
+    async with server as port:
+        yield port, files[0]
+
+
+def negotiate(port: int, protocols: list[str]) -> ssl.SSLSocket:
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_alpn_protocols(protocols)
+    return context.wrap_socket(connect(port), server_hostname="127.0.0.1")
+
+
+async def test_a_browser_that_offers_both_protocols_gets_http_1_1(tls_port: tuple[int, Path]) -> None:
+    connection = await asyncio.to_thread(negotiate, tls_port[0], ["h2", "http/1.1"])
+    with connection:
+        assert connection.selected_alpn_protocol() == "http/1.1"
+        assert (await asyncio.to_thread(talk, connection, REQUEST, b"")).startswith(b"HTTP/1.1 200")
+
+
+async def test_a_client_that_speaks_only_http_2_is_refused_at_once(tls_port: tuple[int, Path]) -> None:
+    connection = await asyncio.to_thread(negotiate, tls_port[0], ["h2"])
+    with connection:
+        assert connection.selected_alpn_protocol() == "h2"
+        answer = await asyncio.to_thread(talk, connection, PREFACE + SETTINGS + HEADERS, REFUSED)
+        assert answer.endswith(REFUSED)
