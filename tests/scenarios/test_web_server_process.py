@@ -29,6 +29,8 @@ from support.deadlines import HANG_SECONDS, wait_until_async
 from support.engine import CONTROL, shared_crew
 from support.failure_report import record_log
 from support.forked_commands import start
+from support.grpc_web import call
+from support.page_site import Client
 
 pytestmark = pytest.mark.anyio
 
@@ -226,6 +228,7 @@ async def test_serve_command_answers_and_stops_on_sigint(plane: Any, tmp_path: P
         (entrance,) = re.findall(r"page +(http\S+)", printed)
         url = entrance.partition("/enter")[0]
         assert (await ask_in_thread(url, "/api/version"))[0] == 200
+        await _check_grpc_web(int(url.rpartition(":")[2]))
         process.send_signal(signal.SIGINT)
         assert await asyncio.to_thread(process.wait, HANG_SECONDS) == 0
     finally:
@@ -233,6 +236,17 @@ async def test_serve_command_answers_and_stops_on_sigint(plane: Any, tmp_path: P
             process.kill()
         process.wait()
         process.stdout.close()
+
+
+async def _check_grpc_web(port: int) -> None:
+    client = Client(port)
+    version = await asyncio.to_thread(call, client, "", "/version.VersionService/Version")
+    assert version.document()["Version"]
+    refused = await asyncio.to_thread(call, client, "", "/application.ApplicationService/List")
+    assert (refused.http_code, refused.status, refused.message) == (200, 16, "no session information")
+    wrong = {"username": "admin", "password": "wrong"}
+    login = await asyncio.to_thread(call, client, "", "/session.SessionService/Create", wrong)
+    assert (login.status, login.message) == (16, "Invalid username or password")
 
 
 def _until_ready(out: Iterator[str]) -> str:

@@ -76,6 +76,28 @@ async def test_a_project_is_created_changed_and_deleted(world: World) -> None:
     assert (await ask(world, "ann", f"{PROJECTS}/Delete", {"name": "ml"})).status == 0
 
 
+async def test_a_cluster_is_found_by_its_server_and_by_its_name(world: World) -> None:
+    service, config = "/cluster.ClusterService", {"bearerToken": "canary-token", "tlsClientConfig": {"insecure": True}}
+    cluster = {"server": "https://prod.example.com:6443", "name": "prod", "config": config}
+    created = await ask(world, "ann", f"{service}/Create", {"cluster": cluster})
+    assert created.document()["name"] == "prod"
+    for named in ({"server": cluster["server"]}, {"name": "prod"}, {"id": {"type": "name", "value": "prod"}}):
+        reply = await ask(world, "ann", f"{service}/Get", named)
+        assert reply.document()["server"] == cluster["server"]
+        assert b"canary" not in b"".join(reply.messages)
+    change = {"cluster": {**cluster, "labels": {"tier": "ml"}}, "updatedFields": ["labels"]}
+    assert (await ask(world, "ann", f"{service}/Update", change)).document()["labels"] == {"tier": "ml"}
+    assert (await ask(world, "ann", f"{service}/Delete", {"name": "prod"})).status == 0
+    assert (await ask(world, "ann", f"{service}/Get", {"name": "prod"})).status == 7
+
+
+async def test_a_key_is_validated_with_its_parameters(world: World) -> None:
+    query = {"repo": "ssh://git@127.0.0.1:1/a.git", "sshPrivateKey": "no key\n" * 400, "insecure": True}
+    reply = await ask(world, "ann", "/repository.RepositoryService/ValidateAccess", query)
+    assert reply.status != 0
+    assert "no key" not in reply.message
+
+
 async def test_a_method_without_fields_is_called_with_an_empty_message(world: World) -> None:
     version = (await ask(world, "", "/version.VersionService/Version")).document()
     assert version["Version"] == "1.2.3"
