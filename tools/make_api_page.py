@@ -67,7 +67,7 @@ and acted on if they are in the Application's tree **and** its project permits t
 |---|---|
 | `refresh=normal`, `refresh=hard` | responds when the engine has compared the Application again, within 45 s |
 | `POST …/sync` with `manifests` | rejected, after the permission `override` was checked: manifests must be in Git |
-| `…/server-side-diff` | compares the manifests in Git; manifests in the request are rejected |
+| `…/server-side-diff` | compares the manifests in Git; other manifests in the request are rejected |
 | `…/logs` | lines of JSON (`application/x-ndjson`; `application/json` for clients that request it), or server-sent events; timestamps are those at which the server read a line; `untilTime` is rejected |
 | `…/chartdetails`, `…/ocimetadata`, `manifestsWithFiles` | rejected |
 
@@ -117,7 +117,7 @@ $ argocd app list
 | compressed messages, `application/grpc-web-text` | are rejected |
 | calls from pages of other origins | are rejected, as for every route |
 | `app diff --local --server-side-generate` | is rejected; over gRPC-Web, Argo CD's command does not send the files at all |
-| `app diff --server-side-diff` | is rejected: it sends manifests to compare. Argo CD's command compares by itself without this flag |
+| `app diff --server-side-diff` | compares the Application's own manifests only; those of another revision or of `--local` are rejected |
 
 ## Not supported
 

@@ -138,6 +138,14 @@ def test_a_diff_has_the_lines_of_kubectl(cli: CommandLine) -> None:
     assert cli.run("app", "diff", "llmops-dev") == ""
 
 
+def test_a_server_side_diff_has_the_same_objects(cli: CommandLine) -> None:
+    words = ("app", "diff", "llmops-staging")
+    plain, by_server = cli.run(*words, code=1), cli.run(*words, "--server-side-diff", code=1)
+    headings = [line for line in plain.splitlines() if line.startswith("=====")]
+    assert headings == [line for line in by_server.splitlines() if line.startswith("=====")] != []
+    cli.run("app", "diff", "llmops-dev", "--server-side-diff")
+
+
 def test_the_version_the_account_and_the_settings_are_read(cli: CommandLine) -> None:
     assert cli.read("version")["server"]["Version"]
     assert cli.read("account", "get-user-info")["username"] == "admin"

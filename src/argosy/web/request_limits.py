@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Final
 
 MAX_URL_BYTES: Final = 8 << 10
-MAX_CALL_URL_BYTES: Final = 64 << 10  # of the REST request that a gRPC call becomes; its parameters may be long
+MAX_CALL_URL_BYTES: Final = 512 << 10  # of the REST request that a gRPC call becomes; its parameters may be long
 MAX_HEADERS: Final = 100
 MAX_HEADER_BYTES: Final = 32 << 10
 MAX_REQUESTS_IN_FLIGHT: Final = 400  # k8s: max-requests-inflight

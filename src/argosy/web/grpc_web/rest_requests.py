@@ -17,6 +17,8 @@ from argosy.web.grpc_web.service_table import Method, RestBinding
 from argosy.web.request_limits import MAX_CALL_URL_BYTES
 
 _CLUSTER_SERVICE: Final = "cluster.ClusterService"
+_SERVER_SIDE_DIFF: Final = "/application.ApplicationService/ServerSideDiff"
+_OBJECT_NAME_FIELDS: Final = ("group", "kind", "namespace", "name")
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,8 @@ class RestRequest:
 def build_rest_request(method: Method, message: dict[str, Any]) -> RestRequest:
     if method.service == _CLUSTER_SERVICE:
         message = _set_cluster_id(message)
+    elif method.path == _SERVER_SIDE_DIFF:
+        message = _drop_live_states(message)
     binding, values = _choose_binding(method, message)
     path = binding.build_path(
         {name: quote(value, safe="/" if binding.is_wildcard(name) else "") for name, value in values.items()}
@@ -75,6 +79,13 @@ def _set_cluster_id(message: dict[str, Any]) -> dict[str, Any]:
         if named.get(kind):
             return {**message, "id": {"type": kind, "value": named[kind]}}
     return message
+
+
+def _drop_live_states(message: dict[str, Any]) -> dict[str, Any]:
+    """The server reads live objects itself; their states would make the parameters too long."""
+    resources = message.get("liveResources") or []
+    names = [{name: resource.get(name, "") for name in _OBJECT_NAME_FIELDS} for resource in resources]
+    return {**message, "liveResources": names}
 
 
 def _flatten(prefix: str, value: Any) -> Iterator[tuple[str, str]]:

@@ -89,6 +89,19 @@ def test_an_updated_cluster_is_named_by_its_own_server() -> None:
     assert ("updatedFields", "name") in parse_qsl(request.query)
 
 
+def test_a_server_side_diff_names_live_objects_without_their_states() -> None:
+    live = {"kind": "Pod", "namespace": "ml", "name": "p", "liveState": "x" * 1000}
+    message = {"appName": "a", "liveResources": [live], "targetManifests": ['{"kind":"Pod"}', ""]}
+    parameters = parse_qsl(
+        build("/application.ApplicationService/ServerSideDiff", message).query, keep_blank_values=True
+    )
+    name = {"group": "", "kind": "Pod", "namespace": "ml", "name": "p"}
+    assert [(key, text) for key, text in parameters if key == "targetManifests"] == [
+        ("targetManifests", '{"kind":"Pod"}'), ("targetManifests", ""),
+    ]  # fmt: skip
+    assert [orjson.loads(text) for key, text in parameters if key == "liveResources"] == [name]
+
+
 def test_a_missing_path_parameter_is_an_invalid_argument() -> None:
     assert refuse("/application.ApplicationService/Get", {}) == (3, "name is required")
     assert refuse("/cluster.ClusterService/Delete", {}) == (3, "id.value is required")

@@ -11,6 +11,7 @@ from typing import Any, Final
 from argosy.annotations import COMPARE_OPTIONS
 from argosy.errors import UserError
 from argosy.features.applications.read.api import APPLICATION_PARAMETERS
+from argosy.features.applications.read.server_side_diff_choice import read_server_side_diff_choice
 from argosy.features.applications.read.tree_and_diff_response import (
     diffs_to_wire,
     hosts_to_wire,
@@ -77,14 +78,17 @@ async def list_managed_resources(request: RequestContext) -> JsonResponse:
 
 
 async def get_server_side_diff(request: RequestContext) -> JsonResponse:
-    """argo: Diff with a server-side dry run. Manifests in the request are refused: only Git defines desired state."""
-    if request.query.get_all("targetManifests") or request.query.get_all("liveResources"):
-        message = "only manifests from Git are compared; remove targetManifests and liveResources"
-        raise UserError(message, where="targetManifests")
+    """argo: Diff with a server-side dry run. Only manifests from Git are compared.
+
+    The argocd CLI sends the manifests that it read here, and expects an answer for them only.
+    """
+    choice = read_server_side_diff_choice(request.query)
     app, reader = request.subject, build_reader(request)
     options = ",".join(filter(None, (app.annotations.get(COMPARE_OPTIONS, ""), "ServerSideDiff=true")))
     server_side_app = replace(app, annotations={**app.annotations, COMPARE_OPTIONS: options})
     items = _list_diffs(reader, await reader.compare(server_side_app), app, ObjectSelector())
+    if choice is not None:
+        items = choice.select(items)
     return JsonResponse({"items": items, "modified": any(item.get("modified") for item in items)})
 
 
@@ -254,8 +258,8 @@ ROUTES = (
         get_server_side_diff,
         "Get differences as computed by a server-side apply dry run.",
         query=(
-            QueryParameter("targetManifests", "Refused: only manifests from Git are compared.", "array"),
-            QueryParameter("liveResources", "Refused.", "array"),
+            QueryParameter("targetManifests", "Must be those of managed-resources: only Git is compared.", "array"),
+            QueryParameter("liveResources", "Only these objects: JSON with group, kind, namespace and name.", "array"),
             *APPLICATION_PARAMETERS,
         ),
         response_schema=schema.DIFFS,
