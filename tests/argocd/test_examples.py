@@ -221,15 +221,14 @@ def test_model_is_served_after_its_notebooks(story: Story, last_phase: str) -> N
         "metadata": {"name": "fraud-detection", "annotations": {"argocd.argoproj.io/sync-wave": "4"}},
         "spec": {"predictor": {"sklearn": {"storageUri": "pvc://ml-model-storage/fraud-detection"}}},
     }
-    claim = {
+    settings = {
         "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": "ml-model-storage", "annotations": {"argocd.argoproj.io/sync-wave": "0"}},
-        "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}},
+        "kind": "ConfigMap",
+        "metadata": {"name": "training", "annotations": {"argocd.argoproj.io/sync-wave": "0"}},
     }
     names = ("preprocessing", "training", "validation")
     notebooks = {f"{name}.yaml": build_notebook(name, str(wave)) for wave, name in enumerate(names, 1)}
-    story.push({"claim.yaml": claim, **notebooks, "model.yaml": model})
+    story.push({"settings.yaml": settings, **notebooks, "model.yaml": model})
     story.deliver()
     story.sync()
     path = f"/apis/mlops.mlops.dev/v1alpha1/namespaces/{story.namespace}/notebookvalidationjobs"

@@ -55,6 +55,6 @@ def test_metrics_after_a_failed_and_a_dry_run_sync(story: Story) -> None:
 
 
 def test_metrics_of_an_application_that_cannot_be_rendered(story: Story) -> None:
-    story.push({"settings.yaml": "kind: [not closed"})
-    story.deliver()
+    story.push({"settings.yaml": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}}})
+    story.deliver(source={"path": "nowhere"})
     check_metrics(story)

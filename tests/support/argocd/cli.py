@@ -70,7 +70,8 @@ class ServerOfSide:
 
     def login(self) -> Answer:
         address = f"127.0.0.1:{self.port}"
-        return self.run("login", address, "--plaintext", "--username", "admin", "--password", PASSWORD)
+        flags = ["--grpc-web"] if self.side.name == "argosy" else []  # otherwise each command warns that it is used
+        return self.run("login", address, "--plaintext", "--username", "admin", "--password", PASSWORD, *flags)
 
     def _hide_address(self, text: str) -> str:
         return text.replace(f"127.0.0.1:{self.port}", "<server>").replace(str(self.folder), "<home>")
@@ -104,11 +105,17 @@ def read_output(answer: Answer) -> Mapping[str, Any]:
 def _read_values(text: str) -> Any:
     if text.startswith(("{", "[")):
         with contextlib.suppress(ValueError):
-            return normalize_value(json.loads(text))
+            return _drop_managers(normalize_value(json.loads(text)))
     if re.match(r"(- )?\w+:( |\n)", text) and "\n\n" not in text:
         with contextlib.suppress(yaml.YAMLError):
-            return normalize_value(yaml.safe_load(text))
+            return _drop_managers(normalize_value(yaml.safe_load(text)))
     return normalize_value(_split_words(text))
+
+
+def _drop_managers(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _drop_managers(item) for name, item in value.items() if name != "managedFields"}
+    return [_drop_managers(item) for item in value] if isinstance(value, list) else value
 
 
 def _split_words(text: str) -> list[str]:

@@ -66,8 +66,12 @@ def _list_files(paths: Sequence[Path]) -> list[Path]:
 def compare_applications(pair: Pair, manifests: Sequence[dict[str, Any]]) -> dict[str, list[Difference]]:
     """Apply all objects on both sides, and return the differences of each Application."""
     names = [manifest["metadata"]["name"] for manifest in manifests if manifest["kind"] == "Application"]
-    pair.apply(*(manifest for manifest in manifests if manifest["kind"] != "Application"))
-    pair.apply(*(manifest for manifest in manifests if manifest["kind"] == "Application"))
+    for is_application in (False, True):
+        if chosen := [manifest for manifest in manifests if (manifest["kind"] == "Application") is is_application]:
+            try:
+                pair.apply(*chosen)
+            except AssertionError as error:  # the message is kubectl's
+                raise BadInputError(str(error)) from None
     for name in names:
         print(f"waiting for {name}", file=sys.stderr)
         pair.wait_until_settled(name)
@@ -127,7 +131,11 @@ def main() -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopped.set())
     with tempfile.TemporaryDirectory(prefix="argocd-and-argosy-") as folder, start_pair(Path(folder)) as pair:
-        count = print_comparison(pair, compare_applications(pair, manifests)) if manifests else 0
+        try:
+            count = print_comparison(pair, compare_applications(pair, manifests)) if manifests else 0
+        except BadInputError as error:
+            print(error, file=sys.stderr)
+            return 2
         if arguments.keep or not manifests:
             print_addresses(pair)
             stopped.wait()

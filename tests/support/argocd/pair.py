@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import tempfile
@@ -33,6 +34,7 @@ REFRESH: Final = "argocd.argoproj.io/refresh"
 QUIET_SECONDS: Final = 10.0  # without a change on either side: longer than a retry of Argo CD's refresh
 SETTLE_SECONDS: Final = 30.0
 POLL_SECONDS: Final = 0.5
+SEVERAL_REVISIONS: Final = re.compile("(?<=Sync operation to )[0-9a-f]{40}(, [0-9a-f]{40})+")
 MERGE_PATCH: Final = "application/merge-patch+json"
 APPLY: Final = "application/apply-patch+yaml"
 
@@ -91,6 +93,7 @@ class Side:
         events: dict[str, Any] = {}
         for event in self.get(f"/api/v1/namespaces/{CONTROL}/events")["items"]:
             text = normalize_text(f"{event['reason']}: {event['message'].partition(' failed: ')[0]}")
+            text = SEVERAL_REVISIONS.sub("", text)  # argo: the Event of several sources names no revision
             is_own = (event["involvedObject"]["kind"], event["involvedObject"]["name"]) == ("Application", name)
             if is_own and "Updated health status" not in text:
                 fields = events.setdefault(text, {"type": set(), "component": set(), "annotations": set()})
@@ -259,7 +262,7 @@ def _set_up(side: Side, installation: Installation) -> None:
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": {"name": "argocd-secret", "namespace": CONTROL},
-        "stringData": {"server.secretkey": "a key of a test"},
+        "stringData": {"server.secretkey": "a key of a test, of 32 bytes or more"},
     }
     local_sources = {
         "apiVersion": "v1",

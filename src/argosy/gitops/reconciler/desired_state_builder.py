@@ -99,22 +99,22 @@ class DesiredStateBuilder:
                 raise PolicyError(f"the remote base {url} is not permitted in project '{project.name}'", where=url)
             return await self._fetch_checkout(url, ref or DEFAULT_REF, "", project, request, settings)
 
-        rendered = []
+        rendered, tools = [], [""] * len(request.sources)
         for number, (source, ref, checkout) in enumerate(zip(request.sources, request.refs, checkouts)):
             if source.alias and not source.path and not source.chart:
                 continue
             render_request = RenderRequest(app, source, checkout, settings.build, aliases)
             with _add_source_to_errors(source, ref), charge_work_to(settings.build_tenant(app.project)):
-                rendered.append(
-                    await self.renders.render(render_request, number, fetch, ignores_cache=request.ignores_cache)
-                )
+                render = await self.renders.render(render_request, number, fetch, ignores_cache=request.ignores_cache)
+            rendered.append(render)
+            tools[number] = render.tool
         self._memos[app.key].drop_sources_from(max(len(app.sources), len(request.sources)))
         tracked = self._track_manifests(app, rendered, settings, kinds)
         return DesiredState(
             sources=request.sources,
             revisions=tuple(item.revision for item in checkouts),
             manifests=tracked.manifests,
-            tools=tuple(item.tool for item in rendered),
+            tools=tuple(tools),
             conditions=(*tracked.conditions, *_build_source_warnings(app, rendered)),
             rendered=rendered,
             keys=tracked.keys,

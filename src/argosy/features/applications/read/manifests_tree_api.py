@@ -50,7 +50,7 @@ async def get_manifests(request: RequestContext) -> JsonResponse:
         "namespace": app.destination.namespace,
         "server": app.destination.with_in_cluster_alias.server,
         "revision": desired_state.revisions[0] if desired_state.revisions else "",
-        "sourceType": desired_state.tools[0] if desired_state.tools else "",
+        "sourceType": next(filter(None, desired_state.tools), ""),
     }
     return JsonResponse(response)
 
