@@ -20,6 +20,7 @@ from argosy.features.demo.stages_example_repository import (
     create_stages_repository,
 )
 from argosy.gitops.workspace.hosted_bare_repository import BareRepository
+from argosy.kube.schema.bundled_crds import load_definition
 from support.argocd.known_differences import find_unexplained
 from support.argocd.pair import APPLICATIONS, CONTROL, Pair
 from support.argocd.story import KINDS, OBJECTS_OF_THE_CLUSTER, Story
@@ -204,6 +205,7 @@ def build_notebook(name: str, wave: str) -> dict[str, Any]:
 
 @pytest.fixture
 def notebook_health(pair: Pair) -> Iterator[None]:
+    pair.apply(load_definition("notebookvalidationjobs.mlops.mlops.dev"))
     key = "resource.customizations.health.mlops.mlops.dev_NotebookValidationJob"
     path = f"/api/v1/namespaces/{CONTROL}/configmaps/argocd-cm"
     pair.patch(path, {"data": {key: NOTEBOOK_HEALTH}})

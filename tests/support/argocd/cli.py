@@ -7,7 +7,6 @@ Never: uses the configuration of the person who runs the tests.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import subprocess
@@ -88,7 +87,8 @@ class Servers:
         """Run a command against both servers, and compare exit codes and outputs."""
         subject = f"argocd {' '.join(arguments)}"
         answers = [server.run(*arguments, input=input) for server in (self.argocd, self.argosy)]
-        left, right = ({"exit code": answer.code, **read_output(answer)} for answer in answers)
+        is_structured = {"json", "yaml"} & set(arguments)
+        left, right = ({"exit code": answer.code, **read_output(answer, is_structured)} for answer in answers)
         return list(find_differences(subject, left, right))
 
 
@@ -96,20 +96,23 @@ _LEVEL_AND_TIME: Final = re.compile(r'time="[^"]*" ?|\{"level":"(\w+)","msg":(".
 _AGE: Final = re.compile(r"\b\d+[smhd](\d+[smh])?\b")
 
 
-def read_output(answer: Answer) -> Mapping[str, Any]:
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?( ?\+0000( UTC)?|\+00:00|Z)")
+_DIFF_FOLDER: Final = re.compile(r"/tmp/argocd-diff\d+")
+
+
+def read_output(answer: Answer, is_structured: bool) -> Mapping[str, Any]:
     """Return JSON and YAML as values, and all other text as lines of words, because columns fit what they hold."""
     error = _LEVEL_AND_TIME.sub(r"\1 \2", answer.err)
-    return {"stdout": _read_values(answer.out), "stderr": normalize_value(_split_words(error))}
+    out = _read_values(answer.out) if is_structured else normalize_value(_split_words(answer.out))
+    return {"stdout": out, "stderr": normalize_value(_split_words(error))}
 
 
 def _read_values(text: str) -> Any:
-    if text.startswith(("{", "[")):
-        with contextlib.suppress(ValueError):
-            return _drop_managers(normalize_value(json.loads(text)))
-    if re.match(r"(- )?\w+:( |\n)", text) and "\n\n" not in text:
-        with contextlib.suppress(yaml.YAMLError):
-            return _drop_managers(normalize_value(yaml.safe_load(text)))
-    return normalize_value(_split_words(text))
+    """JSON is YAML, too."""
+    try:
+        return _drop_managers(normalize_value(yaml.safe_load(text)))
+    except yaml.YAMLError:
+        return normalize_value(_split_words(text))
 
 
 def _drop_managers(value: Any) -> Any:
@@ -119,7 +122,8 @@ def _drop_managers(value: Any) -> Any:
 
 
 def _split_words(text: str) -> list[str]:
-    return [" ".join(_AGE.sub("<age>", line).split()) for line in text.splitlines()]
+    text = _AGE.sub("<age>", _DIFF_FOLDER.sub("<folder>", _TIME.sub("<time>", text)))
+    return [" ".join(line.split()) for line in text.splitlines()]
 
 
 def set_password(pair: Pair) -> None:

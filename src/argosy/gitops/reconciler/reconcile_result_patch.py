@@ -119,6 +119,7 @@ class StatusReporter:
             evaluated_types=list_evaluated_conditions(
                 app_state, is_auto_sync_evaluated=operation.is_auto_sync_evaluated
             ),
+            is_desired_known=app_state.desired.is_known,
             is_compared=not app_state.is_invalid,
             is_comparison_failed=app_state.resources is None and not app_state.is_invalid,
             history=history,

@@ -38,6 +38,7 @@ class StatusReport:
     sources: tuple[Source, ...] = ()  # compared
     tools: tuple[str, ...] = ()  # of the sources, with Argo CD's names
     resources: Sequence[ResourceStatus] | None = None
+    is_desired_known: bool = True
     is_comparison_failed: bool = False  # True if the resources could not be compared
     is_compared: bool = True  # True if a comparison was made or tried
     persists_resource_health: bool = False  # include health of each resource
@@ -124,16 +125,22 @@ def _build_sync(report: StatusReport) -> dict[str, Any]:
         return {"sync": {**before, "status": report.status.value}}
     has_many = report.app.has_many_sources
     revision = report.revisions[0] if report.revisions and not has_many else ""
-    tools = list(report.tools) if any(report.tools) else []  # argo: "" for a source with value files only
     return {
         "sync": {
             "status": report.status.value,
             "comparedTo": build_compared_to(report.app, report.sources or report.app.sources),
             **omit_empty(revision=revision, revisions=list(report.revisions) if has_many else None),
         },
-        **({} if not tools else {"sourceTypes": tools} if has_many else {"sourceType": tools[0]}),
-        **({} if not tools else {"sourceType": None} if has_many else {"sourceTypes": None}),
+        **_build_source_types(report),
     }
+
+
+def _build_source_types(report: StatusReport) -> dict[str, Any]:
+    if not any(report.tools):
+        return {} if report.is_desired_known else {"sourceType": None, "sourceTypes": None}
+    if report.app.has_many_sources:
+        return {"sourceTypes": list(report.tools), "sourceType": None}  # argo: "" for a source with value files only
+    return {"sourceType": report.tools[0], "sourceTypes": None}
 
 
 def _build_resources_and_health(report: StatusReport) -> dict[str, Any]:

@@ -292,3 +292,9 @@ def test_unreadable_application_becomes_unknown_with_one_condition() -> None:
         "health": {"status": "Unknown", "lastTransitionTime": EARLY},
     }
     assert build_unreadable_patch(after, "spec.source: is a text", LATE) is None
+
+
+def test_source_type_is_removed_while_the_desired_state_is_unknown() -> None:
+    before = app({"sourceType": "Kustomize"})
+    assert build_status(report(before, tools=()))["sourceType"] == "Kustomize"
+    assert "sourceType" not in build_status(report(before, tools=(), is_desired_known=False))
