@@ -29,6 +29,7 @@ UNKNOWN = b'{"error":"no session information","code":16,"message":"no session in
 # Public routes; each addition must be a deliberate decision.
 EVERYBODYS = {
     "GET /api/badge", "GET /api/v1/settings", "GET /api/version", "GET /auth/callback", "GET /auth/login",
+    "POST /auth/logout",
     "GET /enter", "GET /healthz", "GET /login", "GET /readyz", "GET /static/{digest}/{name}", "POST /api/v1/session",
     "POST /api/webhook", "POST /login",
 }  # fmt: skip
@@ -56,9 +57,16 @@ def expected(row: Row, who: str, case: Case) -> str:
         return "unknown"
     if row.needs in ("signed", "list"):
         return "reached"
+    if case.thing is None and may_learn_that_it_is_absent(row, who, case):
+        return "absent"
     if case.thing is None or (case.also and not may(who, *case.also, case.thing)):
         return "refused"
     return "reached" if may(who, row.resource, row.action, case.thing) else "refused"
+
+
+def may_learn_that_it_is_absent(row: Row, who: str, case: Case) -> bool:
+    """argo: the permission for a project is about its name alone."""
+    return row.about == "project" and may(who, row.resource, row.action, case.values["name"])
 
 
 # -- actual outcome --------------------------------------------------------------------------------------------------
@@ -72,6 +80,8 @@ def outcome(route: Route, got: Any) -> str:
     if got.code == 200 and b'"reached"' in got.body:
         return "reached"
     if route.is_api:
+        if got.code == 404 and b'"code":5' in got.body:
+            return "absent"
         outcomes = {(401, UNKNOWN): "unknown", (403, DENIED): "refused"}
         return outcomes.get((got.code, got.body), f"{got.code} {got.body[:300]!r}")
     if got.code == 303 and got.headers["location"].startswith("/login"):
@@ -148,6 +158,8 @@ async def holes(world: World, table: Any, chosen: Any) -> list[str]:
             body, headers = sent(route, case, headers)
         got = await ask(entry, route.method, address(route, case), headers, body)
         expected_outcome, actual_outcome = expected(row, world.callers[caller].name, case), outcome(route, got)
+        if expected_outcome == "absent" and not route.is_api:
+            expected_outcome = "refused"  # a page says the same of both
         if actual_outcome != expected_outcome:
             wrong.append(
                 f"{route.method} {route.path} as {caller} of {variant}: {actual_outcome}, not {expected_outcome}"
