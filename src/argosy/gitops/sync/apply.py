@@ -135,13 +135,13 @@ async def _apply_client_side(request: ApplyRequest, cluster: Cluster) -> ApplyRe
     )
     version = str(modified["apiVersion"])
     applied = await cluster.patch(request.key, patch, kind_of_patch=kind, manager=FIELD_MANAGER, api_version=version)
-    warning = (
-        "" if LAST_APPLIED in (request.live["metadata"].get("annotations") or {}) else await _warn(request, cluster)
-    )
+    warning = ""
+    if LAST_APPLIED not in (request.live["metadata"].get("annotations") or {}):
+        warning = await _format_annotation_warning(request, cluster)
     return ApplyResult(applied, f"{request.kubectl_name} configured{warning}")
 
 
-async def _warn(request: ApplyRequest, cluster: Cluster) -> str:
+async def _format_annotation_warning(request: ApplyRequest, cluster: Cluster) -> str:
     """k8s: the warning of `kubectl apply` for an object that it did not create. argo: it is part of the message."""
     kind_info = (await cluster.kinds()).get(request.key.group_kind)
     plural = kind_info.plural if kind_info is not None else request.key.kind.lower()

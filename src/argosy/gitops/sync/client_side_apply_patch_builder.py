@@ -58,6 +58,8 @@ def build_apply_patch(modified: Manifest, live: Manifest) -> dict[str, Any]:
     if shape is None:
         return three_way.build_three_way_merge_patch(original, modified, live)
     patch = three_way.build_three_way_strategic_patch(original, modified, live, shape)
+    if "stringData" in patch:
+        return patch  # k8s: the live Secret has no such field, so kubectl sends it with each apply
     return {} if patch and _changes_nothing(patch, live, shape) else patch
 
 

@@ -40,7 +40,7 @@ from argosy.web.auth.accounts import (
 )
 from argosy.web.auth.derived_token_limits import NO_LIMITS, TokenLimits
 from argosy.web.auth.passwords import PasswordHasher
-from argosy.web.auth.signed_tokens import ISSUER, TokenClaims, sign_token
+from argosy.web.auth.signed_tokens import ISSUER, TokenClaims, check_signing_key, sign_token
 
 INITIAL_ADMIN_SECRET: Final = "argocd-initial-admin-secret"
 MAX_WRITE_ATTEMPTS: Final = 20
@@ -146,6 +146,7 @@ class AccountStore:
         limits.check_expiry(record)
 
         def append_record(data: Mapping[str, bytes]) -> SecretChanges:
+            check_signing_key(data.get(SIGNING_KEY, b""))
             records = parse_token_records(data.get(build_argocd_secret_key(name, "tokens"), b""))
             if any(existing.id == record.id for existing in records):
                 raise UserError(f"account {name!r} already has a token with id {record.id!r}; choose another id")

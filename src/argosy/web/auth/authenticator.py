@@ -315,7 +315,7 @@ class Authenticator:
         claims = TokenClaims(
             SSO_ISSUER, subject, session_id, now, now + lifetime_seconds, now, groups, self.provider_id, email
         )
-        return signed_tokens.sign_token(claims, self.signing_key)
+        return signed_tokens.sign_token(claims, self.state.key)
 
     async def logout(self, caller: Caller) -> None:
         claims = caller.claims
@@ -335,7 +335,7 @@ class Authenticator:
         expires = min(now + IDLE_TIMEOUT_SECONDS, claims.session_started_at + self._get_session_seconds())
         if expires <= claims.expires_at:
             return None
-        return signed_tokens.sign_token(replace(claims, issued_at=now, expires_at=expires), self.signing_key)
+        return signed_tokens.sign_token(replace(claims, issued_at=now, expires_at=expires), self.state.key)
 
     async def verify_password(self, caller: Caller, password: str, peer: str = "") -> bool:
         """True if it is the caller's own password; rate limited like a login."""
@@ -360,7 +360,7 @@ class Authenticator:
             min(IDLE_TIMEOUT_SECONDS, self._get_session_seconds()) if is_browser else self._get_session_seconds()
         )
         claims = TokenClaims(ISSUER, f"{account.name}:{LOGIN}", session_id, issued, issued + lifetime_seconds, issued)
-        return signed_tokens.sign_token(claims, self.signing_key)
+        return signed_tokens.sign_token(claims, self.state.key)
 
     def _has_current_password_mark(self, claims: TokenClaims, account: Account, capability: str) -> bool:
         """True if the session id contains the password mark, which is used if the password's time is in the future."""

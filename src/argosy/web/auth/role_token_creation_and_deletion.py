@@ -21,7 +21,7 @@ from argosy.web.auth.accounts import (
     read_role_token_records,
 )
 from argosy.web.auth.derived_token_limits import NO_LIMITS, TokenLimits
-from argosy.web.auth.signed_tokens import ISSUER, TokenClaims, sign_token
+from argosy.web.auth.signed_tokens import ISSUER, TokenClaims, check_signing_key, sign_token
 
 TOKENS_FIELD: Final = "jwtTokens"
 
@@ -54,9 +54,10 @@ async def add_role_token(
         role_entry[TOKENS_FIELD] = [*(role_entry.get(TOKENS_FIELD) or ()), entry]
         records[:] = [record]
 
-    await _update_project(service, project, append_record)
     secret = await service.cluster.get(ResourceKey("", "Secret", service.control_namespace, ACCOUNTS_SECRET))
     key = decode_secret_data(secret).get(SIGNING_KEY, b"")
+    check_signing_key(key)
+    await _update_project(service, project, append_record)
     (record,) = records
     subject = format_role_subject(project, role)
     claims = TokenClaims(

@@ -58,7 +58,18 @@ class TokenClaims:
     parents: tuple[ParentToken, ...] = ()  # the token that created this one, and its own parents
 
 
+def check_signing_key(key: bytes) -> None:
+    """Raises UserError for a key that is too short: its tokens would be refused."""
+    if len(key) < MIN_KEY_BYTES:
+        raise UserError(
+            f"server.secretkey of Secret argocd-secret has {len(key)} bytes; at least {MIN_KEY_BYTES} are needed;"
+            " remove that field and restart the server, which then writes a new one"
+        )
+
+
 def sign_token(claims: TokenClaims, key: bytes) -> str:
+    """Raises UserError for a key that is too short."""
+    check_signing_key(key)
     payload: dict[str, Any] = {
         "iss": claims.issuer,
         "sub": claims.subject,

@@ -101,7 +101,8 @@ async def test_browser_gets_server_sent_events(world: World) -> None:
         ("selector=team%3Dx", "b", "b"),
         ("selector=team%21%3Dx", "am", "am"),
         ("resourceVersion=4", "b", "abm"),
-        ("resourceVersion=9&name=a", "a", "a"),
+        ("resourceVersion=1&name=a", "a", "a"),
+        ("resourceVersion=9&name=a", "", "a"),
         ("appNamespace=argocd&name=m", "m", "m"),
         ("resourceVersion=9", "", "abm"),
     ],
@@ -111,6 +112,8 @@ async def test_filters_apply_to_initial_and_later_events(world: World, query: st
         assert [read_event(await stream.line())[1] for _ in first] == list(first)
         while len(world.lookout._listeners) < 2:  # the redaction has one
             await asyncio.sleep(0.01)
+        if "resourceVersion=9" in query:
+            world.lookout.put(app("a", 8))  # older than what the caller knows
         for application in (app("a", 20), app("b", 21, labels={"team": "x"}), app("m", 22, "mine")):
             world.lookout.put(application)
         assert [read_event(await stream.line()) for _ in later] == [("MODIFIED", name) for name in later]

@@ -230,3 +230,44 @@ async def test_conflict_while_deleting_a_hook_is_an_error(cluster: Cluster) -> N
     with pytest.raises(Conflict):
         await hook_release_and_deletion.delete_hook(KEY, live, cast(Cluster, faulty), Propagation.BACKGROUND)
     assert await cluster.get(KEY) is not None
+
+
+async def test_fields_with_null_are_left_out_of_a_created_object(cluster: Cluster) -> None:
+    desired = {**build_config_map(labels={"kept": "yes", "empty": None}), "immutable": None}
+    request = ApplyRequest(KEY, desired, None, ApplyOptions(), "2026-01-01T00:00:00Z")
+    created = (await apply_manifest(request, cluster)).live
+    assert created is not None and "immutable" not in created
+    assert created["metadata"]["labels"] == {"kept": "yes"}
+    assert created == await get_live(cluster)
+    again = await apply_manifest(ApplyRequest(KEY, desired, created, ApplyOptions(), ""), cluster)
+    assert again.is_unchanged and again.message == "configmap/a unchanged"
+
+
+async def test_first_apply_to_an_object_that_others_created_warns_as_kubectl_does(cluster: Cluster) -> None:
+    live = await cluster.create(build_config_map())
+    first = await apply_manifest(wish(live, "2"), cluster)
+    # recorded from Argo CD 3.5.6, which cuts the name of kubectl out of the warning
+    assert first.message == (
+        "configmap/a configured. Warning: resource configmaps/a is missing the"
+        " kubectl.kubernetes.io/last-applied-configuration annotation which is required by  apply.  apply should only"
+        " be used on resources created declaratively by either  create --save-config or  apply. The missing annotation"
+        " will be patched automatically."
+    )
+    second = await apply_manifest(wish(first.live, "3"), cluster)
+    assert second.message == "configmap/a configured"
+
+
+async def test_secret_with_string_data_is_applied_again_each_time(cluster: Cluster) -> None:
+    """kubectl finds no stringData in the live object, so it always sends it."""
+    key = ResourceKey("", "Secret", "default", "token")
+    desired: Manifest = {
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "token", "namespace": "default"},
+        "stringData": {"password": "x"},
+    }  # fmt: skip
+    live: Manifest | None = None
+    messages = []
+    for _ in range(3):
+        result = await apply_manifest(ApplyRequest(key, desired, live, ApplyOptions(), ""), cluster)
+        live = result.live
+        messages.append(result.message)
+    assert messages == ["secret/token created", "secret/token configured", "secret/token configured"]

@@ -149,6 +149,18 @@ ENDINGS = [
 ]  # fmt: skip
 
 
+async def test_signing_key_that_is_too_short_is_named(room: Room) -> None:
+    await room.account("ann", PASSWORD)
+    before = await room.secret()
+    await room.secrets(server__secretkey="short")
+    expected = r"server.secretkey of Secret argocd-secret has 5 bytes; at least 16 are needed; remove that field"
+    with pytest.raises(UserError, match=expected):
+        await room.identities.login("ann", PASSWORD)
+    with pytest.raises(UserError, match=expected):
+        await room.identities.account_store.add_token("ann")
+    assert await room.secret() == {**before, "server.secretkey": b"short"}, "no token is recorded"
+
+
 @pytest.mark.parametrize("ending", ENDINGS)
 async def test_account_changes_end_open_sessions_and_tokens(room: Room, ending: Any) -> None:
     await room.account("ann", PASSWORD)

@@ -31,7 +31,7 @@ from argosy.web.api.stream_frames import (
     encode_frame,
 )
 from argosy.web.caller_application_service import build_reader
-from argosy.web.live_updates.cluster_view_change_feed import ChangeFeed
+from argosy.web.live_updates.cluster_view_change_feed import CacheChange, ChangeFeed
 from argosy.web.request import RequestContext
 from argosy.web.requested_application_lookup import (
     get_application_rbac_name,
@@ -104,10 +104,19 @@ async def _stream_frames(
     kind: StreamedKind, request: RequestContext, matches: Callable[[Manifest], bool], since: int | None
 ) -> AsyncIterator[bytes]:
     cluster_view, events = request.cluster_view, accepts_events(request)
-    with ChangeFeed(cluster_view, lambda change: matches(change.manifest)) as changes:
+
+    def is_outdated(manifest: Manifest) -> bool:
+        """argo: a caller that knows a version, such as that of its own write, gets no older one."""
+        return since is not None and _get_version(manifest, default=since) < since
+
+    def is_wanted(change: CacheChange) -> bool:
+        return matches(change.manifest) and (change.event_type == "DELETED" or not is_outdated(change.manifest))
+
+    with ChangeFeed(cluster_view, is_wanted) as changes:
         for manifest in cluster_view.cache.list(kind.kind):
             event_type = _initial_event_type(manifest, since, is_single=bool(request.query.get_text("name")))
-            if event_type and matches(manifest) and is_visible(request, kind, manifest):
+            is_sent = event_type and matches(manifest) and not is_outdated(manifest)
+            if is_sent and is_visible(request, kind, manifest):
                 yield await _build_frame(request, kind, manifest, event_type)
         while not changes.is_late:
             change = await changes.next(HEARTBEAT_SECONDS)
@@ -142,8 +151,13 @@ def _initial_event_type(manifest: Manifest, since: int | None, *, is_single: boo
     """argo: ADDED without a resourceVersion and for a single object; else MODIFIED if it is newer."""
     if since is None or is_single:
         return "ADDED"
+    return "MODIFIED" if _get_version(manifest, default=0) > since else ""
+
+
+def _get_version(manifest: Manifest, default: int) -> int:
+    """Return the resource version; the default if it is not a number."""
     version = str(manifest["metadata"].get("resourceVersion") or "")
-    return "MODIFIED" if version.isdecimal() and int(version) > since else ""
+    return int(version) if version.isdecimal() else default
 
 
 FILTER_PARAMETERS: Final = (
