@@ -56,7 +56,7 @@ build() {
 }
 
 build argocd "build -trimpath" ./cmd
-build e2e.test "test -c" ./test/e2e
+build e2e.test "test -c -vet=off" ./test/e2e
 if [ ! -x "$cache/kustomize" ]; then
     echo "argocd: building kustomize"
     (cd "$cache" && CGO_ENABLED=0 GOBIN="$cache/.gobin" go install "$kustomize")

@@ -51,6 +51,27 @@ def test_rollback_to_an_earlier_revision(story: Story) -> None:
     story.check()
 
 
+def build_running_job(**annotations: str) -> dict[str, Any]:
+    pod = {
+        "metadata": {"annotations": {"sandbox.argosy.dev/run-for": "1h"}},
+        "spec": {"restartPolicy": "Never", "containers": [{"name": "train", "image": "trainer:1"}]},
+    }
+    job = config_map("train", **annotations)
+    return {**job, "apiVersion": "batch/v1", "kind": "Job", "data": None, "spec": {"template": pod}}
+
+
+@pytest.mark.parametrize("annotations", [{"hook": "PreSync"}, {"sync_wave": "-1"}], ids=["hook", "wave"])
+def test_sync_that_is_terminated(story: Story, annotations: dict[str, str]) -> None:
+    story.push({"train.yaml": build_running_job(**annotations), "settings.yaml": config_map()})
+    story.deliver()
+    story.sync()
+    story.wait_for_object(f"/apis/batch/v1/namespaces/{story.namespace}/jobs/train")
+    story.pair.terminate_operation(story.name)
+    story.check()
+    story.refresh()
+    story.check()
+
+
 @pytest.mark.parametrize("limit", [1, 3])
 def test_history_has_a_limit(story: Story, limit: int) -> None:
     story.push({"settings.yaml": config_map()})

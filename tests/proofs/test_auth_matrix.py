@@ -31,6 +31,7 @@ EVERYBODYS = {
     "GET /api/badge", "GET /api/v1/settings", "GET /api/version", "GET /auth/callback", "GET /auth/login",
     "POST /auth/logout",
     "GET /enter", "GET /healthz", "GET /login", "GET /readyz", "GET /static/{digest}/{name}", "POST /api/v1/session",
+    "GET /api/v1/session/userinfo",
     "POST /api/webhook", "POST /login",
 }  # fmt: skip
 # Mutating routes that read-only users may call: their writes are part of viewing.

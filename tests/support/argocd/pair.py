@@ -25,7 +25,7 @@ from support.argocd.comparison import Difference, compare_objects, find_differen
 from support.argocd.programs import COMPONENTS, ArgoCD, Installation, read_metrics, run_argocd
 from support.clusters import ARGOSY, Sandbox, environment, kubectl, sandbox
 from support.control_plane import die_with_parent, free_ports
-from support.deadlines import HANG_SECONDS
+from support.deadlines import HANG_SECONDS, wait_until
 from support.failure_report import record_log
 
 CONTROL: Final = "argocd"
@@ -139,6 +139,12 @@ class Pair:
     def start_operation(self, name: str, operation: Mapping[str, Any]) -> None:
         self.patch(f"{APPLICATIONS}/{name}", {"operation": {"initiatedBy": {"username": "admin"}, **operation}})
 
+    def terminate_operation(self, name: str) -> None:
+        """Terminate an operation as `argocd app terminate-op` does, once it runs on both sides."""
+        for side in self.sides:
+            wait_until(lambda side=side: _read_phase(side, name) == "Running", f"{side.name} syncs {name}")
+        self.patch(f"{APPLICATIONS}/{name}", {"status": {"operationState": {"phase": "Terminating"}}})
+
     def refresh(self, name: str, kind: str = "normal") -> None:
         self.patch(f"{APPLICATIONS}/{name}", {"metadata": {"annotations": {REFRESH: kind}}})
 
@@ -194,6 +200,11 @@ class Pair:
         return list(compare_objects(*(side.list_objects(namespace, kinds) for side in self.sides)))
 
 
+def _read_phase(side: Side, name: str) -> str:
+    status = side.list_applications().get(name, {}).get("status") or {}
+    return str((status.get("operationState") or {}).get("phase", ""))
+
+
 def is_settled(application: Mapping[str, Any]) -> bool:
     """True if the Application was compared, and no refresh or operation is requested or running."""
     if "metadata" not in application:
@@ -237,6 +248,20 @@ def run_pair(
             yield Pair(argocd, argosy, programs, folder, controller, metrics_port)
 
 
+def build_default_project(namespace: str) -> dict[str, Any]:
+    """Return the project that Argo CD's server creates when it starts."""
+    return {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "AppProject",
+        "metadata": {"name": "default", "namespace": namespace},
+        "spec": {
+            "sourceRepos": ["*"],
+            "destinations": [{"namespace": "*", "server": "*"}],
+            "clusterResourceWhitelist": [{"group": "*", "kind": "*"}],
+        },
+    }
+
+
 def _set_up(side: Side, installation: Installation) -> None:
     done = kubectl(side.server.kubeconfig, "create", "namespace", CONTROL)
     assert done.code == 0 or "AlreadyExists" in done.err, done.err
@@ -248,16 +273,6 @@ def _set_up(side: Side, installation: Installation) -> None:
             side.server.kubeconfig, "apply", "--server-side", "--force-conflicts", "-n", CONTROL, "-k", str(source)
         )
         assert done.code == 0, f"{source}: {done.err}"
-    default_project = {
-        "apiVersion": "argoproj.io/v1alpha1",
-        "kind": "AppProject",
-        "metadata": {"name": "default", "namespace": CONTROL},
-        "spec": {
-            "sourceRepos": ["*"],
-            "destinations": [{"namespace": "*", "server": "*"}],
-            "clusterResourceWhitelist": [{"group": "*", "kind": "*"}],
-        },
-    }
     server_key = {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -270,7 +285,7 @@ def _set_up(side: Side, installation: Installation) -> None:
         "metadata": {"name": "argosy-cm", "namespace": CONTROL},
         "data": {"source.local.roots": tempfile.gettempdir()},
     }
-    side.apply([default_project, server_key, local_sources])
+    side.apply([build_default_project(CONTROL), server_key, local_sources])
 
 
 @contextlib.contextmanager

@@ -85,6 +85,7 @@ class ArgoCD:
     kubeconfig: Path
     folder: Path
     namespace: str
+    settings: Mapping[str, str] = field(default_factory=dict)  # environment variables of all components
     ports: dict[str, int] = field(default_factory=dict)
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
@@ -102,44 +103,67 @@ class ArgoCD:
                 preexec_fn=die_with_parent,  # noqa: PLW1509 - it takes no lock that another thread could hold
             )
 
-    def start(self, components: Sequence[str] = COMPONENTS, settings: Mapping[str, str] | None = None) -> None:
+    def start(self, components: Sequence[str] = COMPONENTS) -> None:
         """Start redis, the repo-server and the other components, and wait until each serves its port."""
         names = ("redis", "repo-server", *(f"{name}-metrics" for name in components))
-        self.ports = dict(zip(names, free_ports(len(names)), strict=True))
+        self.ports = {**dict(zip(names, free_ports(len(names)), strict=True)), **self.ports}
         port = str(self.ports["redis"])
         in_memory = ["--save", "", "--appendonly", "no"]
         self.start_program("redis", ["redis-server", "--port", port, "--bind", "127.0.0.1", *in_memory])
         self._wait_for_port("redis", self.ports["redis"])
         for component in components:
-            self._start_component(component, settings, ["--disable-auth"] if component == "server" else [])
+            self.start_component(component, flags=["--disable-auth"] if component == "server" else [])
         for component in components:
             self._wait_for_port(component, self.ports[f"{component}-metrics"])
 
-    def start_server(self) -> int:
+    def start_server(self, *flags: str) -> int:
         """Start the API server with logins, and return its port."""
         [self.ports["server-metrics"]] = free_ports(1)
-        self._start_component("server", None, [])
+        self.start_component("server", flags=flags)
         self._wait_for_port("server", self.ports["server"])
         return self.ports["server"]
 
-    def _start_component(self, component: str, settings: Mapping[str, str] | None, flags: Sequence[str]) -> None:
+    def start_component(
+        self, component: str, settings: Mapping[str, str] | None = None, flags: Sequence[str] = ()
+    ) -> None:
+        """Start a component with the ports of its first start, if there was one."""
+        program = self.installation.folder / f"argocd-{component}"
+        command = [program, *self._list_flags(component), *flags]
+        self.start_program(component, command, {**self.settings, **(settings or {})})
+
+    def stop_component(self, component: str) -> None:
+        self.processes[component].kill()
+        self.processes[component].wait()
+
+    def _list_flags(self, component: str) -> list[str]:
         redis = ["--redis", f"127.0.0.1:{self.ports['redis']}"]
         repo_server = f"127.0.0.1:{self.ports['repo-server']}"
-        cluster = ["--repo-server-plaintext", "--namespace", self.namespace, "--kubeconfig", str(self.kubeconfig)]
+        namespace = ["--namespace", self.namespace, "--kubeconfig", str(self.kubeconfig)]
+        cluster = ["--repo-server-plaintext", *namespace]
         metrics_port = str(self.ports[f"{component}-metrics"])
         metrics = ["--metrics-port", metrics_port]
-        if component == "repo-server":
-            arguments = [*redis, *metrics, *_listen_on(self.ports[component]), "--disable-tls", "--client-ca-path", ""]
-        elif component == "applicationset-controller":
-            metrics = ["--metrics-addr", f"127.0.0.1:{metrics_port}"]
-            arguments = [*metrics, "--argocd-repo-server", repo_server, *cluster]
-        else:
-            arguments = [*redis, *metrics, "--repo-server", repo_server, *cluster]
-        if component == "server":
-            [self.ports[component]] = free_ports(1)
-            arguments += [*_listen_on(self.ports[component]), "--insecure"]
-        program = self.installation.folder / f"argocd-{component}"
-        self.start_program(component, [program, *arguments, *flags], settings)
+        match component:
+            case "repo-server":
+                port = _listen_on(self._choose_port(component))
+                return [*redis, *metrics, *port, "--disable-tls", "--client-ca-path", ""]
+            case "applicationset-controller":
+                flags = ["--metrics-addr", f"127.0.0.1:{metrics_port}", "--argocd-repo-server", repo_server]
+                for purpose in ("probe", "webhook"):
+                    flags += [f"--{purpose}-addr", f"127.0.0.1:{self._choose_port(f'{component}-{purpose}')}"]
+                return [*flags, *cluster]
+            case "commit-server":
+                return [*metrics, *_listen_on(self._choose_port(component))]
+            case "notifications":
+                return [*metrics, "--argocd-repo-server", repo_server, "--argocd-repo-server-plaintext", *namespace]
+            case "server":
+                port = [*_listen_on(self._choose_port(component)), "--insecure"]
+                return [*redis, *metrics, "--repo-server", repo_server, *cluster, *port]
+        return [*redis, *metrics, "--repo-server", repo_server, *cluster]
+
+    def _choose_port(self, name: str) -> int:
+        if name not in self.ports:
+            [self.ports[name]] = free_ports(1)
+        return self.ports[name]
 
     def stop(self) -> None:
         for process in self.processes.values():
@@ -172,10 +196,14 @@ class ArgoCD:
         def is_served() -> bool:
             process = self.processes[name]
             assert process.poll() is None, f"{name} ended with {process.returncode}:\n{self.read_log(name)[-2000:]}"
-            with contextlib.closing(socket.socket()) as client:
-                return client.connect_ex(("127.0.0.1", port)) == 0
+            return is_port_served(port)
 
         wait_until(is_served, f"{name} serves port {port}")
+
+
+def is_port_served(port: int) -> bool:
+    with contextlib.closing(socket.socket()) as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
 
 
 def read_metrics(port: int) -> str:
@@ -194,9 +222,9 @@ def run_argocd(
     settings: Mapping[str, str] | None = None,
 ) -> Iterator[ArgoCD]:
     folder.mkdir(parents=True, exist_ok=True)
-    argocd = ArgoCD(installation, kubeconfig, folder, namespace)
+    argocd = ArgoCD(installation, kubeconfig, folder, namespace, settings or {})
     try:
-        argocd.start(components, settings)
+        argocd.start(components)
         yield argocd
     finally:
         argocd.stop()

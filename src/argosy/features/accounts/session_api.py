@@ -64,7 +64,10 @@ async def log_out_argocd_cli(request: RequestContext) -> RedirectResponse:
 
 
 async def get_user_info(request: RequestContext) -> JsonResponse:
+    """argo: also without a session, so that a client finds out whether its token is still valid."""
     caller = request.caller
+    if caller.is_nobody:
+        return JsonResponse({})
     info = {"loggedIn": bool(caller.id), "username": caller.display_name, "iss": caller.issuer}
     return JsonResponse({**info, "groups": list(caller.groups)} if caller.groups else info)
 
@@ -104,7 +107,7 @@ ROUTES = (
     Route(
         "GET",
         "/api/v1/session/userinfo",
-        SignedIn(),
+        Public("clients ask it whether they are logged in"),
         get_user_info,
         "Get information about the caller.",
         response_schema="UserInfo",
