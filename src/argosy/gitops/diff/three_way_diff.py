@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from argosy.annotations import LAST_APPLIED
+from argosy.errors import ManifestError
 from argosy.gitops.application.sync_annotations import get_annotation
 from argosy.gitops.diff.field_projection import keep_pattern_fields, keep_pattern_keys
 from argosy.gitops.diff.go_type_round_trip import as_stored, find_manifest_type
@@ -34,7 +35,7 @@ def read_last_applied(live: Manifest) -> Manifest | None:
 
 
 def predict_three_way(original: Manifest, desired: Manifest, live: Manifest, shape: Shape) -> tuple[Manifest, Manifest]:
-    """Predict live after an apply. Raises PatchError or ManifestError if the desired manifest does not fit its kind."""
+    """Predict live after an apply. Raises PatchError if the desired manifest does not fit its kind."""
     original, desired = _remove_namespace(original), _remove_namespace(desired)
     type_ = find_manifest_type(desired)
     if type_ is None:
@@ -49,7 +50,15 @@ def predict_three_way(original: Manifest, desired: Manifest, live: Manifest, sha
 def predict_builtin(original: Manifest, desired: Manifest, live: Manifest, type_: Type) -> tuple[Manifest, Manifest]:
     """Predict a built-in kind as the server would store it."""
     patch = three_way.build_three_way_strategic_patch(original, desired, _reduce_claim_templates(original, live), type_)
-    return as_stored(strategic_merge.apply(live, patch, type_), type_), as_stored(live, type_)
+    return _default_fields(strategic_merge.apply(live, patch, type_), type_), _default_fields(live, type_)
+
+
+def _default_fields(manifest: Manifest, type_: Type) -> Manifest:
+    """argo: a manifest with a value that its type rejects stays as it is, so that it differs and the sync fails."""
+    try:
+        return as_stored(manifest, type_)
+    except ManifestError:
+        return manifest
 
 
 def _removes_fields(original: Manifest, desired: Manifest, type_: Type) -> bool:

@@ -105,8 +105,8 @@ def _summarize(counts: Counter[str]) -> str:
     ratio = 100 * counts["both"] / counts["comparable"] if counts["comparable"] else 0
     return (
         f"| against | passed | failed | skipped |\n|---|---|---|---|\n{rows}\n\n"
-        f"Of the {counts['comparable']} tests that Argo CD passes here, without those of ApplicationSets, of the source\n"
-        f"hydrator and of OCI, argosy passes {counts['both']}: {ratio:.1f} %."
+        f"Of the {counts['comparable']} tests that Argo CD passes here, without those of ApplicationSets, of the\n"
+        f"source hydrator and of OCI, argosy passes {counts['both']}: {ratio:.1f} %."
     )
 
 

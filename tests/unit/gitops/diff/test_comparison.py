@@ -74,10 +74,19 @@ def test_skipped_manifest_is_neither_applied_nor_pruned() -> None:
         assert comparison.hooks == []
 
 
-def test_manifest_that_does_not_fit_its_kind_is_unknown_and_named() -> None:
+def test_value_of_a_wrong_type_is_out_of_sync() -> None:
     wrong = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": "three"}}
     right = wrong | {"spec": {"replicas": 3}}
     comparison = compared([wrong], [right])
+    assert (comparison.status, comparison.faults) == (SyncStatus.OUT_OF_SYNC, ())
+
+
+def test_manifest_that_cannot_be_merged_is_unknown_and_named() -> None:
+    def deployment(containers: Any) -> Manifest:
+        spec = {"template": {"spec": {"containers": containers}}}
+        return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
+
+    comparison = compared([deployment([{"image": "without a name"}])], [deployment([{"name": "a", "image": "b"}])])
     assert comparison.status is SyncStatus.UNKNOWN
     assert comparison.pairs[0].differs
     (fault,) = comparison.faults
