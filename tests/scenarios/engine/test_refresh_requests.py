@@ -88,3 +88,17 @@ async def test_push_webhook_refreshes_only_matching_applications(room: Room) -> 
     push = Push(urls=("https://git.example.com/team/app",), ref="refs/heads/main", default_branch="main")
     woken = await room.engine.handle_pushes([push])
     assert [key.name for key in woken] == ["elsewhere"]
+
+
+async def test_new_application_and_new_source_use_the_last_push(room: Room) -> None:
+    room.repository.push({**ONE, "other/settings.yaml": config_map("other")})
+    await room.deliver()
+    await room.until(lambda status: status["sync"]["status"] == "OutOfSync")
+    revision = room.repository.push({"app/settings.yaml": config_map(a="two")})
+    await room.deliver("second")
+    second = await room.until(lambda status: "sync" in status, name="second")
+    assert second["status"]["sync"]["revision"] == revision
+    revision = room.repository.push({"other/settings.yaml": config_map("other", a="two")})
+    await room.patch_app({"spec": {"source": {"path": "other"}}})
+    moved = await room.until(lambda status: status["sync"]["comparedTo"]["source"]["path"] == "other")
+    assert moved["status"]["sync"]["revision"] == revision

@@ -45,8 +45,10 @@ class AppStateLoader:
 
         Raises SourceUnreachable if the known status is kept, because the Git host may answer again soon.
         """
+        # argo: refs are also resolved again for new Applications and for new sources
+        is_resolved_again = refresh is not None or is_comparison_outdated(app)
         max_age = (
-            seconds_waited if refresh is not None else self._limit_revision_age(app, settings.reconciliation_seconds)
+            seconds_waited if is_resolved_again else self._limit_revision_age(app, settings.reconciliation_seconds)
         )
         request = DesiredStateRequest(
             app.sources, tuple(source.ref for source in app.sources), max_age, refresh == HARD_REFRESH

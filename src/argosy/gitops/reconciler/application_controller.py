@@ -117,7 +117,7 @@ class ApplicationController:
         """True if the event only reports our own write, and nothing is left to do."""
         if self.reconciler.cluster.find_newest(key, manifest) is not manifest:
             return True  # our newer write came from a pass that read this version
-        if "operation" in manifest or names.REFRESH in _annotations(manifest):
+        if "operation" in manifest or names.REFRESH in _annotations(manifest) or "status" not in manifest:
             # Revisions resolved after an older request may predate the push behind this one.
             self.memos[key].requested_at = time.monotonic()
         if key in self._in_progress:

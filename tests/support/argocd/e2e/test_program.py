@@ -85,7 +85,7 @@ def _run_program(
     running, unfinished = "", set(names)
     reader = OutputReader(process, time.monotonic() + TEST_SECONDS)
     try:
-        with open(log, "a") as copy:
+        with open(log, "a", buffering=1) as copy:
             for line in reader.read_lines():
                 copy.write(line)
                 lines = [*lines[-KEPT_LINES:], line]
