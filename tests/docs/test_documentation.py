@@ -119,14 +119,14 @@ def test_command_check_reports_unknown_commands_and_flags() -> None:
 
 
 def make_targets() -> set[str]:
-    return set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    return set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_name)
 def test_every_make_target_shown_on_a_page_exists(page: Path) -> None:
     text = page.read_text()
     code = [*(block for _, block in FENCE.findall(text)), *INLINE.findall(FENCE.sub("", text))]
-    targets = {word for code_block in code for word in re.findall(r"^(?:\$ )?make ([a-z-]+)", code_block, re.MULTILINE)}
+    targets = {word for code_block in code for word in re.findall(r"^(?:\$ )?make ([a-z0-9-]+)", code_block, re.MULTILINE)}
     assert targets - make_targets() == set()
 
 
