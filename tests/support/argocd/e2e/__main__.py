@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import os
 import re
+import signal
 import sys
 import tempfile
 from collections import Counter
@@ -131,7 +132,14 @@ def main() -> int:
     if arguments.report:
         write_report()
         return 0
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _end_run)
     return run_suite(arguments.against, arguments.pattern, arguments.again)
+
+
+def _end_run(number: int, _: object) -> None:
+    print("ended; the results so far are kept, and the next run goes on", file=sys.stderr)
+    sys.exit(128 + number)
 
 
 if __name__ == "__main__":
