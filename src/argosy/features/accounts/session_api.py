@@ -10,6 +10,7 @@ from http.cookies import CookieError, SimpleCookie
 
 from argosy.errors import UserError
 from argosy.web.auth import login_set_cookie_headers
+from argosy.web.auth.authenticator import ARGOCD_COOKIE
 from argosy.web.auth.caller import BadCredential, BadLogin, RequestCredentials
 from argosy.web.caller_application_service import get_audit_account_name
 from argosy.web.request import RequestContext
@@ -20,7 +21,6 @@ OPENAPI_TAG = "SessionService"
 LOGIN_FAILED = "Invalid username or password"
 LOGIN_FAILED_BODY = {"error": LOGIN_FAILED, "code": 16, "message": LOGIN_FAILED}  # argo
 MAX_BODY_BYTES = 16 << 10  # bytes
-ARGOCD_COOKIE = "argocd.token"
 PUBLIC_REASON = "login happens before a session exists"
 
 

@@ -26,6 +26,7 @@ from argosy.observability.redaction.four_byte_word_filter import list_words
 from argosy.observability.redaction.secret_mask import LogMaskFilter, SecretMask
 from argosy.web import authorization, request_limits
 from argosy.web.auth import login_set_cookie_headers
+from argosy.web.auth.authenticator import ARGOCD_COOKIE
 from argosy.web.auth.caller import NOBODY, BadCredential, Caller, RequestCredentials
 from argosy.web.event_cache import EventCache
 from argosy.web.middleware import (
@@ -225,6 +226,8 @@ class _RequestHandler:
         scheme, _, token = header.partition(" ")
         # an empty header or another scheme is an invalid credential, not a missing one
         bearer = (token.strip() if scheme.lower() == "bearer" else "") or header
+        if not bearer and is_api_path(self.path) and not csrf_check.is_sent_by_browser(self.headers):
+            bearer = self.request.cookies.get(ARGOCD_COOKIE, "")  # argo: programs send their token in this cookie, too
         return RequestCredentials(bearer=bearer, cookies=self.request.cookies, peer=self._client_address)
 
     async def _authenticate(self, route: Route) -> Caller:

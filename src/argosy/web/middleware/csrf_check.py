@@ -52,6 +52,11 @@ def check_origin(options: ServeOptions, route: Route, headers: Mapping[str, str]
         raise RequestRejected("request refused: the Origin header is missing")
 
 
+def is_sent_by_browser(headers: Mapping[str, str]) -> bool:
+    """False for programs. Browsers send Origin with every change, or Sec-Fetch-Site with every request."""
+    return bool(headers.get("origin") or headers.get("sec-fetch-site"))
+
+
 def _is_own_origin(options: ServeOptions, origin: str, headers: Mapping[str, str]) -> bool:
     host, scheme = headers.get("host", ""), "https" if options.is_tls else "http"
     if origin in (f"{scheme}://{host}", options.origin or None):

@@ -130,6 +130,17 @@ async def test_cookie_request_changes_something_only_with_json_from_our_origin(c
         assert got == 403
 
 
+async def test_program_changes_something_with_a_token_in_the_cookie_of_argocd(client: Client) -> None:
+    def ask(path: str, **headers: str) -> Any:
+        return code(client, "POST", path, "{}", Cookie="argocd.token=ann", **headers)
+
+    assert await ask("/api/v1/things", Content_Type=JSON) == 200
+    assert await ask("/api/v1/things", Content_Type="text/plain") == 415
+    assert await ask("/api/v1/things", Content_Type=JSON, Origin="https://evil.example.com") != 200
+    assert await ask("/api/v1/things", Content_Type=JSON, Sec_Fetch_Site="same-site") != 200
+    assert await ask("/things", Content_Type=FORM) != 200
+
+
 def test_https_origin_behind_a_tls_proxy_must_match_the_host() -> None:
     route = Route("POST", "/api/v1/things", SignedIn(), return_caller_name)
     site = a_site([], PEOPLE, hosts=HOSTS)
