@@ -6,9 +6,9 @@ anything; unknown fields are ignored, as the API server does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from argosy.kube.objects.strict_typed_field_reader import FieldReader
 
@@ -34,14 +34,54 @@ class Source:
     wire: Mapping[str, Any] = field(default_factory=dict)  # as written; overrides are merged into it
 
 
+# argo: the options that decide if those of a tool are empty; flags that only change the effect of others do not count
+_HELM_OPTIONS: Final = (
+    *("version", "releaseName", "valueFiles", "parameters", "fileParameters", "passCredentials", "namespace"),
+    *("ignoreMissingValueFiles", "skipCrds", "skipTests", "skipSchemaValidation", "kubeVersion", "apiVersions"),
+)
+_KUSTOMIZE_OPTIONS: Final = (
+    *("namePrefix", "nameSuffix", "version", "namespace", "images", "replicas", "commonLabels", "commonAnnotations"),
+    *("patches", "components", "kubeVersion", "apiVersions", "ignoreMissingComponents"),
+)
+_JSONNET_OPTIONS: Final = ("extVars", "tlas", "libs")
+_FILE_SELECTION: Final = ("exclude", "include", "disableExtensionFilter")  # these stay in an otherwise empty directory
+
+
 def remove_empty_options(wire: Mapping[str, Any]) -> dict[str, Any]:
-    """argo: options of a tool that all have their zero values are no options."""
-    tools = ("helm", "kustomize", "directory")
-    return {name: value for name, value in wire.items() if name not in tools or not _is_zero(value)}
+    """argo: Remove the options of a tool if none is set. A `valuesObject` counts as set, even an empty one."""
+    kept = {name: value for name, value in wire.items() if name not in _IS_EMPTY_BY_TOOL or value is not None}
+    for tool, is_empty in _IS_EMPTY_BY_TOOL.items():
+        options = kept.get(tool)
+        if not isinstance(options, Mapping) or not is_empty(options):
+            continue
+        selection = {name: options[name] for name in _FILE_SELECTION if tool == "directory" and options.get(name)}
+        if selection:
+            kept[tool] = selection
+        else:
+            del kept[tool]
+    return kept
 
 
-def _is_zero(value: Any) -> bool:
-    return all(map(_is_zero, value.values())) if isinstance(value, Mapping) else not value
+def _is_helm_empty(options: Mapping[str, Any]) -> bool:
+    has_values = options.get("valuesObject") is not None or bool(options.get("values"))
+    return not has_values and not any(map(options.get, _HELM_OPTIONS))
+
+
+def _is_kustomize_empty(options: Mapping[str, Any]) -> bool:
+    return not any(map(options.get, _KUSTOMIZE_OPTIONS))
+
+
+def _is_directory_empty(options: Mapping[str, Any]) -> bool:
+    jsonnet = options.get("jsonnet")
+    has_jsonnet = any(map(jsonnet.get, _JSONNET_OPTIONS)) if isinstance(jsonnet, Mapping) else bool(jsonnet)
+    return not options.get("recurse") and not has_jsonnet
+
+
+_IS_EMPTY_BY_TOOL: Final[Mapping[str, Callable[[Mapping[str, Any]], bool]]] = {
+    "helm": _is_helm_empty,
+    "kustomize": _is_kustomize_empty,
+    "directory": _is_directory_empty,
+}
 
 
 def read_source(wire: Mapping[str, Any], where: str = "") -> Source:

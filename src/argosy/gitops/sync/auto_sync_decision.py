@@ -113,7 +113,7 @@ def _would_delete_everything(comparison: AppComparison) -> bool:
 
 def is_already_attempted(app: Application, state: OperationState, target: SyncTarget) -> bool:
     """True if the operation synced the same revisions and sources that a sync would use now."""
-    if not state.has_result or not (state.revision or any(state.revisions)):  # it ended before its revision was known
+    if not state.has_result:
         return state.phase.is_over
     if target.may_hold_changes:
         synced = state.revisions if app.has_many_sources else (state.revision,)

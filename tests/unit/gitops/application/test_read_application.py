@@ -152,9 +152,45 @@ def test_in_cluster_destination_is_detected(destination: dict[str, str], is_here
     assert app.destination.is_in_cluster is is_here
 
 
+GIT_SOURCE = {"repoURL": "https://git.example/a", "path": "app"}
+
+
 def test_tool_options_with_zero_values_only_are_no_options() -> None:
-    source = {"repoURL": "https://git.example/a", "path": "app", "helm": {"parameters": []}, "kustomize": {}}
+    source = {**GIT_SOURCE, "helm": {"parameters": [], "values": "", "valuesObject": None}, "kustomize": {}}
     source |= {"directory": {"recurse": False, "jsonnet": {"libs": []}}}
-    assert remove_empty_options(source) == {"repoURL": "https://git.example/a", "path": "app"}
-    filled = {"repoURL": "", "helm": {"releaseName": "a"}, "directory": {"include": "*.yaml", "jsonnet": {}}}
-    assert remove_empty_options(filled) == filled
+    assert remove_empty_options(source) == GIT_SOURCE
+    assert remove_empty_options({**GIT_SOURCE, "helm": None, "plugin": {}}) == {**GIT_SOURCE, "plugin": {}}
+    flags = {"forceCommonLabels": True, "labelWithoutSelector": True}
+    assert remove_empty_options({**GIT_SOURCE, "kustomize": flags}) == GIT_SOURCE  # argo: there is nothing to force
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"helm": {"valuesObject": {}}},
+        {"helm": {"valuesObject": {"replicas": 0, "debug": False}}},
+        {"helm": {"values": "a: 1"}},
+        {"helm": {"releaseName": "a"}},
+        {"helm": {"parameters": [{"name": "", "value": ""}]}},
+        {"helm": {"skipSchemaValidation": True}},
+        {"kustomize": {"commonLabels": {"team": ""}}},
+        {"kustomize": {"commonAnnotations": {"note": ""}}},
+        {"kustomize": {"replicas": [{"name": "web", "count": 0}]}},
+        {"kustomize": {"ignoreMissingComponents": True}},
+        {"directory": {"recurse": True}},
+        {"directory": {"include": "*.yaml"}},
+        {"directory": {"exclude": "*.md", "disableExtensionFilter": True}},
+        {"directory": {"jsonnet": {"extVars": [{"name": "", "value": ""}]}}},
+    ],
+)
+def test_set_tool_options_stay_although_their_values_are_falsy(options: dict[str, Any]) -> None:
+    assert remove_empty_options({**GIT_SOURCE, **options}) == {**GIT_SOURCE, **options}
+
+
+def test_empty_directory_options_keep_only_the_selection_of_files() -> None:
+    directory = {"recurse": False, "jsonnet": {"tlas": []}, "include": "*.yaml", "exclude": ""}
+    assert remove_empty_options({"directory": directory}) == {"directory": {"include": "*.yaml"}}
+
+
+def test_options_that_are_no_map_are_left_to_validation() -> None:
+    assert remove_empty_options({"helm": "x", "directory": []}) == {"helm": "x", "directory": []}

@@ -87,6 +87,37 @@ def test_failed_revision_is_not_retried_by_auto_sync() -> None:
     assert isinstance(decide_auto_sync(app(state, selfHeal=True), outdated(), NEW, NOW), StartSync)
 
 
+def test_sync_that_failed_before_its_revision_was_known_does_not_end_auto_sync() -> None:
+    state = {**SYNCED_BEFORE, "phase": "Error", "operation": {"sync": {}}, "syncResult": {"source": SOURCE}}
+    assert isinstance(decide_auto_sync(app(state), outdated(), ABC, NOW), StartSync)
+
+
+def test_ended_sync_without_a_result_is_not_repeated_for_any_revision() -> None:
+    state = {name: value for name, value in SYNCED_BEFORE.items() if name != "syncResult"}
+    decision = decide_auto_sync(app({**state, "phase": "Error"}), outdated(), NEW, NOW)
+    assert decision == RefuseSync("Failed last sync attempt to [def]: successfully synced")
+
+
+def test_synced_sources_with_falsy_helm_values_differ_from_those_without() -> None:
+    before = {"revision": "abc", "source": {**SOURCE, "helm": {"valuesObject": {"replicas": 0}}}}
+    decision = decide_auto_sync(app({**SYNCED_BEFORE, "syncResult": before}), outdated(), ABC, NOW)
+    assert isinstance(decision, StartSync)
+
+
+def test_several_sources_count_as_attempted_only_with_all_revisions() -> None:
+    sources = [SOURCE, {**SOURCE, "path": "q"}]
+    state = {**SYNCED_BEFORE, "syncResult": {"revisions": ["abc", "def"], "sources": sources}}
+    application = read_application(
+        {
+            "metadata": {"name": "models"},
+            "spec": {"sources": sources, "syncPolicy": {"automated": {}}},
+            "status": {"operationState": state},
+        }
+    )
+    assert decide_auto_sync(application, outdated(), SyncTarget(("abc", "def")), NOW) is None
+    assert isinstance(decide_auto_sync(application, outdated(), SyncTarget(("abc", "new")), NOW), StartSync)
+
+
 def test_drift_is_not_healed_without_self_heal() -> None:
     assert decide_auto_sync(app(SYNCED_BEFORE), outdated(), ABC, NOW) is None
 

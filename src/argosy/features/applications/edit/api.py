@@ -18,6 +18,7 @@ from argosy.features.applications.application_lookup_by_request_body import (
 from argosy.features.applications.read.api import APPLICATION_PARAMETERS
 from argosy.features.applications.sync.operation_of_sync_request import refuse_manifests
 from argosy.gitops.application import Application, SyncRequest, read_application
+from argosy.gitops.application.sources import remove_empty_options
 from argosy.gitops.application_client.application_actions import BACKGROUND, FOREGROUND, delete_application
 from argosy.gitops.application_client.application_patches_and_sources import PATCH_TYPES, apply_patch
 from argosy.gitops.application_client.creation_and_update import change_and_return, create_application
@@ -35,7 +36,6 @@ from argosy.web.route import QueryParameter, RequiresPermission, ResolvedObject,
 
 WRITABLE_METADATA: Final = ("labels", "annotations", "finalizers")  # the only metadata taken from a body
 APPLICATION_TYPE_META: Final = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application"}
-SOURCE_TYPES: Final = ("kustomize", "helm", "directory")
 BuildManifest = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
@@ -249,17 +249,10 @@ def _normalize_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
     if not normalized.get("syncPolicy"):
         normalized.pop("syncPolicy", None)
     if isinstance(source := normalized.get("source"), dict):
-        normalized["source"] = _normalize_source(source)
+        normalized["source"] = remove_empty_options(source)
     if isinstance(sources := normalized.get("sources"), list):
-        normalized["sources"] = [_normalize_source(source) for source in sources]
+        normalized["sources"] = [remove_empty_options(source) for source in sources]
     return normalized
-
-
-def _normalize_source(source: Mapping[str, Any]) -> dict[str, Any]:
-    def is_zero(value: Any) -> bool:
-        return value is None or (isinstance(value, dict) and not any(value.values()))
-
-    return {name: value for name, value in source.items() if name not in SOURCE_TYPES or not is_zero(value)}
 
 
 # -- delete --------------------------------------------------------------------------------------------------------
