@@ -14,6 +14,7 @@ import orjson
 
 from argosy.annotations import FIELD_MANAGER, LAST_APPLIED
 from argosy.errors import PatchError
+from argosy.gitops.application.sources import are_sources_equal
 from argosy.kube.objects import Manifest, get_annotation
 from argosy.kube.patch.field_sets import format_path
 from argosy.kube.patch.managed_fields import Manager, read_managers
@@ -50,15 +51,17 @@ def _is_syncing(app: Manifest) -> bool:
 
 
 def _is_same_source(app: Manifest, sync: Mapping[str, Any], last_deployment: Mapping[str, Any]) -> bool:
-    spec = _as_map(app.get("spec"))
-    if sync.get("revisions"):
-        return sync["revisions"] == last_deployment.get("revisions") and spec.get("sources") == last_deployment.get(
-            "sources"
-        )
-    deployed_source = last_deployment.get("source")
-    return sync.get("revision") == last_deployment.get("revision") and (
-        not deployed_source or spec.get("source") == deployed_source
+    name = "revisions" if sync.get("revisions") else "revision"
+    deployed_sources = _list_sources(last_deployment)
+    return sync.get(name) == last_deployment.get(name) and (
+        not deployed_sources or are_sources_equal(_list_sources(_as_map(app.get("spec"))), deployed_sources)
     )
+
+
+def _list_sources(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """argo: Next to `sources`, `source` does not count."""
+    sources = fields.get("sources")
+    return [_as_map(source) for source in (sources if isinstance(sources, list) else [fields.get("source")]) if source]
 
 
 def build_drift(app: Manifest, live: Mapping[ResourceKey, Manifest | None]) -> dict[str, Any] | None:

@@ -6,11 +6,12 @@ anything; unknown fields are ignored, as the API server does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from argosy.kube.objects.strict_typed_field_reader import FieldReader
+from argosy.kube.patch.merge_patch import remove_nulls
 
 if TYPE_CHECKING:
     from argosy.gitops.application.source_options import DirectoryOptions, HelmOptions, KustomizeOptions, PluginOptions
@@ -60,6 +61,13 @@ def remove_empty_options(wire: Mapping[str, Any]) -> dict[str, Any]:
         else:
             del kept[tool]
     return kept
+
+
+def are_sources_equal(left: Sequence[Mapping[str, Any]], right: Sequence[Mapping[str, Any]]) -> bool:
+    """k8s: a merge patch drops the nulls that sources may contain, for example in valuesObject, so they are ignored."""
+    return [remove_nulls(remove_empty_options(source)) for source in left] == [
+        remove_nulls(remove_empty_options(source)) for source in right
+    ]
 
 
 def _is_helm_empty(options: Mapping[str, Any]) -> bool:

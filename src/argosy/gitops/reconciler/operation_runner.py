@@ -15,7 +15,7 @@ from typing import Final
 from argosy.errors import Forbidden, UserError
 from argosy.gitops.application import Application, OperationPhase, OperationRequest, OperationState
 from argosy.gitops.application.project_spec import Project
-from argosy.gitops.application.sources import remove_empty_options
+from argosy.gitops.application.sources import are_sources_equal, remove_empty_options
 from argosy.gitops.application.step_results import AppComparison, PlannedTask
 from argosy.gitops.diff.diff_options import build_diff_options
 from argosy.gitops.diff.respect_ignored import keep_ignored_live_values, list_respect_jq_questions
@@ -34,7 +34,6 @@ from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
 from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.status.conditions import AppCondition, ConditionType
 from argosy.gitops.status.status_json_conversions import as_mapping
-from argosy.gitops.sync.auto_sync_decision import are_sources_equal
 from argosy.gitops.sync.notebook_wave_holds import WaveHold, find_wave_hold
 from argosy.gitops.sync.operation_state_machine import TIMEOUT_MESSAGE, advance_operation, has_timed_out
 from argosy.gitops.sync.retry import (

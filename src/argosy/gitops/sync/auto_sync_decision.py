@@ -5,10 +5,9 @@ In: an Application, its comparison, the time. Out: a request, a delay, a refusal
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from argosy.gitops.application import (
     Application,
@@ -18,10 +17,9 @@ from argosy.gitops.application import (
     RetryStrategy,
     SyncRequest,
 )
-from argosy.gitops.application.sources import remove_empty_options
+from argosy.gitops.application.sources import are_sources_equal
 from argosy.gitops.application.step_results import AppComparison, Pair, SyncStatus
 from argosy.kube.objects.timestamps_and_delays import backoff_delay, remaining_delay
-from argosy.kube.patch.merge_patch import remove_nulls
 
 DEFAULT_AUTO_SYNC_RETRY = RetryStrategy(limit=5)  # argo: retries of an automated sync without a retry policy
 
@@ -120,13 +118,6 @@ def is_already_attempted(app: Application, state: OperationState, target: SyncTa
         if synced != target.revisions:
             return False
     return are_sources_equal(state.sources, [source.wire for source in app.sources])
-
-
-def are_sources_equal(left: Sequence[Mapping[str, Any]], right: Sequence[Mapping[str, Any]]) -> bool:
-    """k8s: a merge patch drops the nulls that sources may contain, for example in valuesObject, so they are ignored."""
-    return [remove_nulls(remove_empty_options(source)) for source in left] == [
-        remove_nulls(remove_empty_options(source)) for source in right
-    ]
 
 
 def _seconds_until_heal(state: OperationState, now: datetime, backoff: HealBackoff) -> float:

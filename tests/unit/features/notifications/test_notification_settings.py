@@ -164,6 +164,29 @@ def test_only_a_difference_at_the_last_synced_revision_is_drift(status: dict[str
     assert bool(list_drifted_keys(app(**status))) is is_drift
 
 
+@pytest.mark.parametrize(
+    ("spec", "deployed", "is_drift"),
+    [
+        ({"source": {"repoURL": "x", "helm": {"parameters": []}}}, {"source": {"repoURL": "x"}}, True),
+        ({"source": {"repoURL": "x", "helm": {"valuesObject": {"a": None}}}},
+         {"source": {"repoURL": "x", "helm": {"valuesObject": {}}}}, True),
+        ({"source": {"repoURL": "x", "helm": {"valuesObject": {"a": 0}}}}, {"source": {"repoURL": "x"}}, False),
+        ({"sources": [{"repoURL": "x", "directory": {}}]},
+         {"source": {"repoURL": ""}, "sources": [{"repoURL": "x"}]}, True),
+        ({"sources": [{"repoURL": "x"}]}, {"source": {"repoURL": "x"}, "sources": [{"repoURL": "y"}]}, False),
+        ({"source": {"repoURL": "x"}}, {}, True),
+    ],
+)  # fmt: skip
+def test_drift_ignores_empty_tool_options_and_nulls_of_the_source(
+    spec: dict[str, Any], deployed: dict[str, Any], is_drift: bool
+) -> None:
+    has_many = "sources" in spec
+    revision = {"revisions": ["abc"]} if has_many else {"revision": "abc"}
+    history = [{**revision, "deployedAt": "2026-01-01T00:00:00Z", **deployed}]
+    manifest = app(sync={"status": "OutOfSync", **revision}, history=history, resources=[ROW])
+    assert bool(list_drifted_keys({**manifest, "spec": spec})) is is_drift
+
+
 def entry(name: str, time: str, fields: dict[str, Any], **more: str) -> dict[str, Any]:
     return {"manager": name, "operation": "Update", "apiVersion": "v1", "time": time, "fieldsType": "FieldsV1",
             "fieldsV1": fields, **more}  # fmt: skip
