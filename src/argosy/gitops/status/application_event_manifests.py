@@ -47,8 +47,11 @@ def build_event(
     is_warning: bool = False,
     occurrence: str = "",
 ) -> Manifest:
-    """Build an Event; the same content about the same Application gives the same name for the same occurrence, which is
-    the time if no other is given."""
+    """Build an Event whose name is a hash of its content and `occurrence`.
+
+    `occurrence` tells apart Events with the same content. It defaults to `timestamp`, so a caller whose pass may be
+    repeated at another time gives one that stays the same until the result of the pass is written.
+    """
     identity = "\n".join((app.uid, app.namespace, app.name, reason, message, occurrence or timestamp, username))
     digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
     metadata = as_mapping(app.wire.get("metadata"))
@@ -85,14 +88,14 @@ def build_event(
 
 def status_change_events(app: Application, new_status: Mapping[str, Any], *, timestamp: str) -> tuple[Manifest, ...]:
     """Build one Event for a changed sync status and one for a changed health status."""
-    version = str(as_mapping(app.wire.get("metadata")).get("resourceVersion", ""))
+    occurrence = f"since {app.status.get('reconciledAt')}"  # written together with each change of these statuses
     events = []
     for name in ("sync", "health"):
         old, new = (str(as_mapping(status.get(name)).get("status") or "") for status in (app.status, new_status))
         if old != new:
             message = f"Updated {name} status: {old} -> {new}"
             reason = EventReason.RESOURCE_UPDATED
-            events.append(build_event(app, reason, message, timestamp=timestamp, occurrence=version))
+            events.append(build_event(app, reason, message, timestamp=timestamp, occurrence=occurrence))
     return tuple(events)
 
 
@@ -104,7 +107,14 @@ def operation_started_event(app: Application, state: OperationState) -> Manifest
     else:
         prefix = "partial " if request.sync.resources else ""
         message = f"{request.username or UNKNOWN_USER} initiated {prefix}sync to {revision}"
-    return build_event(app, EventReason.OPERATION_STARTED, message, timestamp=state.started, username=request.username)
+    return build_event(
+        app,
+        EventReason.OPERATION_STARTED,
+        message,
+        timestamp=state.started,
+        username=request.username,
+        occurrence=_identify_written_operation(app),
+    )
 
 
 def operation_completed_event(app: Application, state: OperationState) -> Manifest:
@@ -119,7 +129,15 @@ def operation_completed_event(app: Application, state: OperationState) -> Manife
         timestamp=state.finished,
         username=state.request.username,
         is_warning=not succeeded,
+        occurrence=_identify_written_operation(app),
     )
+
+
+def _identify_written_operation(app: Application) -> str:
+    """Name the operation in the status as it was read: a repeated pass has other times for the new state."""
+    if app.state is None:
+        return "first operation"
+    return f"{'after' if app.state.phase.is_over else 'during'} the operation of {app.state.started}"
 
 
 def refresh_requested_event(app: Application, *, timestamp: str, username: str = "", is_hard: bool = False) -> Manifest:

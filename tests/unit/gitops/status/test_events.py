@@ -8,13 +8,21 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.application import OperationPhase, OperationRequest, OperationState, SyncRequest, read_application
+from argosy.gitops.application import (
+    Application,
+    OperationPhase,
+    OperationRequest,
+    OperationState,
+    SyncRequest,
+    read_application,
+)
 from argosy.gitops.status import application_event_manifests
 from argosy.gitops.status.application_event_manifests import EventReason, build_event
 from argosy.gitops.status.sync_hold_annotation import SyncHold, hold_to_annotation, read_hold
+from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 
-AT = "2026-01-01T00:00:00Z"
+AT, LATER = "2026-01-01T00:00:00Z", "2026-01-01T00:00:05Z"
 APP = read_application(
     {
         "metadata": {"name": "models", "namespace": "argocd", "uid": "u-1", "resourceVersion": "7"},
@@ -207,10 +215,51 @@ def test_changed_sync_and_health_status_give_one_event_each() -> None:
         ("ResourceUpdated", "Updated sync status: Synced -> OutOfSync", "Normal"),
         ("ResourceUpdated", "Updated health status: Healthy -> Degraded", "Normal"),
     ]
-    later = application_event_manifests.status_change_events(APP, new_status, timestamp="2026-01-01T00:00:05Z")
-    assert [event["metadata"]["name"] for event in later] == [event["metadata"]["name"] for event in events]
 
 
 def test_unchanged_status_gives_no_event() -> None:
     new_status = {"sync": {"status": "Synced", "revision": "def"}, "health": {"status": "Healthy"}}
     assert application_event_manifests.status_change_events(APP, new_status, timestamp=AT) == ()
+
+
+def build_app(version: str, state: OperationState | None = None, reconciled: str = AT) -> Application:
+    """Return the Application as it is read in a pass; another write changes only its version."""
+    return replace(
+        APP,
+        wire={"metadata": {**APP.wire["metadata"], "resourceVersion": version}},
+        status={**APP.status, "reconciledAt": reconciled},
+        state=state,
+    )
+
+
+def list_names(*events: Manifest) -> list[str]:
+    return [event["metadata"]["name"] for event in events]
+
+
+def test_status_change_events_keep_their_names_when_a_pass_is_repeated_after_a_conflict() -> None:
+    new_status = {"sync": {"status": "OutOfSync"}, "health": {"status": "Degraded"}}
+    status_change_events = application_event_manifests.status_change_events
+    first = list_names(*status_change_events(build_app("7"), new_status, timestamp=AT))
+    assert list_names(*status_change_events(build_app("8"), new_status, timestamp=LATER)) == first
+    assert len({*first, *list_names(*status_change_events(build_app("9", None, LATER), new_status, timestamp=AT))}) == 4
+    new_app = replace(build_app("1"), status={})
+    names = list_names(*status_change_events(new_app, new_status, timestamp=AT))
+    assert list_names(*status_change_events(new_app, new_status, timestamp=LATER)) == names
+
+
+@pytest.mark.parametrize("written", [None, replace(STATE, phase=OperationPhase.SUCCEEDED)])
+def test_operation_started_event_keeps_its_name_when_the_start_is_repeated(written: OperationState | None) -> None:
+    started = application_event_manifests.operation_started_event
+    first, second = replace(STATE, started=LATER), replace(STATE, started="2026-01-01T00:00:06Z")
+    assert list_names(started(build_app("7", written), first)) == list_names(started(build_app("8", written), second))
+    after_it = build_app("9", replace(first, phase=OperationPhase.SUCCEEDED))
+    assert list_names(started(after_it, second)) != list_names(started(build_app("8", written), second))
+
+
+def test_operation_completed_event_keeps_its_name_when_the_end_is_repeated() -> None:
+    completed = application_event_manifests.operation_completed_event
+    running, ended = replace(STATE, phase=OperationPhase.RUNNING), replace(STATE, phase=OperationPhase.ERROR)
+    first = list_names(completed(build_app("7", running), replace(ended, finished=AT)))
+    assert list_names(completed(build_app("8", running), replace(ended, finished=LATER))) == first
+    # the next operation is rejected with the same message as it is requested
+    assert list_names(completed(build_app("9", ended), replace(ended, started=LATER, finished=LATER))) != first
