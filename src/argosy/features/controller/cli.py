@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 from functools import partial
 from pathlib import Path
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from argosy.cli.cluster_target import ClusterTarget
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
+
+log = logging.getLogger(__name__)
 
 EVENT_REASONS_VARIABLE = "ARGOCD_ENABLE_K8S_EVENT"
 EXAMPLES = """\
@@ -95,19 +98,23 @@ def run_controller(args: argparse.Namespace) -> int:
 
 
 def _read_event_reasons(flag: str | None) -> frozenset[str]:
-    """argo: the flag and the variable of its application controller."""
-    from argosy.errors import UserError
+    """argo: Read the list of the flag, or else of the variable. The first `all` or `none` in it decides."""
     from argosy.gitops.status.application_event_manifests import ALL_EVENT_REASONS
 
     where = "--enable-k8s-event" if flag is not None else EVENT_REASONS_VARIABLE
     text = os.environ.get(EVENT_REASONS_VARIABLE, "") or "all" if flag is None else flag
-    reasons = {reason.strip() for reason in text.split(",")}
-    if "all" in reasons:
-        return ALL_EVENT_REASONS
-    if unknown_reasons := sorted(reasons - ALL_EVENT_REASONS - {"none"}):
-        all_reasons = ", ".join(sorted(ALL_EVENT_REASONS))
-        raise UserError(f"unknown reason {unknown_reasons[0]!r}; use all, none, or some of {all_reasons}", where=where)
-    return frozenset(reasons - {"none"})
+    reasons = set()
+    for reason in map(str.strip, text.split(",")):
+        if reason in ("all", "none"):
+            return ALL_EVENT_REASONS if reason == "all" else frozenset()
+        if reason in ALL_EVENT_REASONS:
+            reasons.add(reason)
+        elif reason:
+            all_reasons = ",".join(sorted(ALL_EVENT_REASONS))
+            log.warning(
+                "ignoring an unknown Event reason: where=%s reason=%s known=%s", where, reason[:80], all_reasons
+            )
+    return frozenset(reasons)
 
 
 def _print_status(args: argparse.Namespace, target: ClusterTarget, namespace: str, leader: str, until: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.errors import UserError
 from argosy.features.controller.cli import _read_event_reasons
 from argosy.gitops.status.application_event_manifests import ALL_EVENT_REASONS
 
@@ -17,7 +16,11 @@ from argosy.gitops.status.application_event_manifests import ALL_EVENT_REASONS
         (None, "OperationStarted", frozenset({"OperationStarted"})),
         ("all", "none", ALL_EVENT_REASONS),
         ("none", "", frozenset()),
-        ("none,all", "", ALL_EVENT_REASONS),
+        ("none,all", "", frozenset()),
+        ("all,none", "", ALL_EVENT_REASONS),
+        ("OperationStarted,none,ResourceUpdated", "", frozenset()),
+        ("OperationStarted,,", "", frozenset({"OperationStarted"})),
+        ("", "all", frozenset()),
         ("OperationCompleted, ResourceUpdated", "none", frozenset({"OperationCompleted", "ResourceUpdated"})),
     ],
 )
@@ -28,6 +31,8 @@ def test_reasons_from_flag_and_variable(
     assert _read_event_reasons(flag) == reasons
 
 
-def test_unknown_reason_is_an_error_that_names_the_known_ones() -> None:
-    with pytest.raises(UserError, match="unknown reason 'OperationDone'; use all, none, or some of OperationCompleted"):
-        _read_event_reasons("OperationDone")
+def test_unknown_reason_is_ignored_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    assert _read_event_reasons("OperationDone,OperationStarted") == {"OperationStarted"}
+    [message] = caplog.messages
+    assert message.startswith("ignoring an unknown Event reason: where=--enable-k8s-event reason=OperationDone known=")
+    assert "OperationCompleted,OperationStarted" in message
