@@ -7,7 +7,6 @@ or assesses anything.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import AppComparison, SyncStatus
@@ -26,8 +25,6 @@ from argosy.gitops.status.resources import ResourceStatus, build_resource
 from argosy.kube.objects import Manifest, key_of_desired
 from argosy.kube.resource_key import ResourceKey
 
-_CONFIRM_OPTIONS: Final = frozenset({"Delete=confirm", "Prune=confirm"})
-
 
 def build_resources(
     app: Application,
@@ -38,34 +35,40 @@ def build_resources(
     is_allowed: IsAllowed,
 ) -> list[ResourceStatus]:
     assessments = {managed.key: find_resource_health(app.key, managed, uid=app.uid) for managed in assessed}
-    app_requires_confirmation = not _CONFIRM_OPTIONS.isdisjoint(app.policy.options)
-    entries = []
-    for pair in comparison.pairs:
-        status = SyncStatus.OUT_OF_SYNC if pair.differs else SyncStatus.SYNCED
-        if comparison.status is SyncStatus.UNKNOWN or not is_allowed(pair.key):
-            status = SyncStatus.UNKNOWN
-        entries.append(
-            build_resource(
-                pair.key,
-                pair.desired,
-                pair.live,
-                status=status,
-                assessment=assessments.get(pair.key),
-                app_requires_confirmation=app_requires_confirmation,
-            )
+    hooks_by_key = {key_of_desired(hook)[1:]: hook for hook in comparison.hooks}
+
+    def build_entry(
+        key: ResourceKey,
+        desired_manifest: Manifest | None,
+        live_manifest: Manifest | None,
+        status: SyncStatus | None,
+        *,
+        has_own_tracking: bool = True,
+    ) -> ResourceStatus:
+        is_unknown = comparison.status is SyncStatus.UNKNOWN or not is_allowed(key)
+        return build_resource(
+            key,
+            desired_manifest,
+            live_manifest,
+            status=SyncStatus.UNKNOWN if is_unknown else status,
+            assessment=assessments.get(key),
+            has_own_tracking=has_own_tracking,
+            hook=hooks_by_key.get(key[1:]),
+            app_options=app.policy.options,
         )
-    # argo: skipped objects have no sync status; neither have hooks and copies of tracked objects, while they exist
-    paired_keys = {pair.key for pair in comparison.pairs}
-    skipped_by_key = {key_of_desired(manifest): manifest for manifest in desired if is_skipped(manifest)}
-    entries += [
-        build_resource(key, manifest, None, status=None)
-        for key, manifest in skipped_by_key.items()
-        if key not in paired_keys and key not in live
+
+    entries = [
+        build_entry(pair.key, pair.desired, pair.live, SyncStatus.OUT_OF_SYNC if pair.differs else SyncStatus.SYNCED)
+        for pair in comparison.pairs
     ]
+    # argo: skipped objects have no sync status; neither have hooks and copies of tracked objects, while they exist
+    skipped_by_key = {key_of_desired(manifest): manifest for manifest in desired if is_skipped(manifest)}
+    listed_keys = {pair.key for pair in comparison.pairs} | skipped_by_key.keys()
+    entries += [build_entry(key, manifest, live.get(key), None) for key, manifest in skipped_by_key.items()]
     entries += [
-        build_resource(key, None, manifest, status=None, has_own_tracking=is_hook(manifest))
+        build_entry(key, None, manifest, None, has_own_tracking=is_hook(manifest))
         for key, manifest in live.items()
-        if key not in paired_keys
+        if key not in listed_keys
     ]
     return entries
 

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from argosy.gitops.application.step_results import Assessment, SyncStatus
 from argosy.gitops.application.sync_annotations import is_hook, list_sync_options, read_wave
 from argosy.gitops.status.status_json_conversions import as_mappings, omit_empty
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey, split_api_version
-
-_CONFIRM_OPTIONS: Final = frozenset({"Delete=confirm", "Prune=confirm"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,29 +38,36 @@ def build_resource(
     status: SyncStatus | None,
     assessment: Assessment | None = None,
     has_own_tracking: bool = True,
-    app_requires_confirmation: bool = False,
+    hook: Manifest | None = None,
+    app_options: Iterable[str] = (),
 ) -> ResourceStatus:
-    """Build an entry. `has_own_tracking`: its tracking mark names itself and is no copy."""
+    """Build an entry.
+
+    `has_own_tracking` is False if the tracking mark was copied from another object. `hook` is the manifest in Git of a
+    live hook. `app_options` are the sync options of the Application.
+    """
     manifest = live or desired or {}
     is_hook_manifest = is_hook(manifest)
-    # argo: the wave of the desired manifest; extra objects have none, except hooks
-    wave_manifest = desired if desired is not None else manifest if is_hook_manifest else None
+    has_status = status is SyncStatus.UNKNOWN or (has_own_tracking and not is_hook_manifest)  # argo: Unknown overrides
+    wave_manifest = desired if desired is not None else hook if is_hook_manifest else None
     return ResourceStatus(
         key,
         version=split_api_version(str(manifest.get("apiVersion") or ""))[1],
-        status=status if has_own_tracking and not is_hook_manifest else None,
+        status=status if has_status else None,
         assessment=assessment,
         is_hook=is_hook_manifest,
         requires_pruning=desired is None and live is not None and has_own_tracking,  # argo: also for live hooks
-        wave=read_wave(wave_manifest) if wave_manifest is not None else 0,
-        requires_confirmation=app_requires_confirmation
-        or _requires_confirmation(desired)
-        or _requires_confirmation(live),
+        wave=read_wave(wave_manifest) if wave_manifest is not None else 0,  # argo: as in Git
+        requires_confirmation=any(_requires_confirmation(side, app_options) for side in (desired, live)),
     )
 
 
-def _requires_confirmation(manifest: Manifest | None) -> bool:
-    return manifest is not None and not _CONFIRM_OPTIONS.isdisjoint(list_sync_options(manifest))
+def _requires_confirmation(manifest: Manifest | None, app_options: Iterable[str]) -> bool:
+    """argo: For deletion and for pruning, the option of the manifest overrides the one of the Application."""
+    if manifest is None:
+        return False
+    values_by_name = dict(option.partition("=")[::2] for option in (*app_options, *list_sync_options(manifest)))
+    return "confirm" in (values_by_name.get("Delete"), values_by_name.get("Prune"))
 
 
 def resources_to_wire(resources: Iterable[ResourceStatus], *, with_health: bool) -> list[dict[str, Any]]:

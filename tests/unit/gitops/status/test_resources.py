@@ -28,9 +28,18 @@ def test_resource_removed_from_git_requires_pruning_and_has_no_wave() -> None:
     assert resource == ResourceStatus(KEY, "v1", SyncStatus.OUT_OF_SYNC, requires_pruning=True)
 
 
-def test_a_live_hook_has_no_sync_status() -> None:
-    resource = build_resource(KEY, None, job(hook="PreSync", sync_wave="-1"), status=SyncStatus.SYNCED)
-    assert resource == ResourceStatus(KEY, "v1", is_hook=True, requires_pruning=True, wave=-1)
+def test_live_hook_has_no_sync_status_and_the_wave_of_its_manifest_in_git() -> None:
+    live = job(hook="PreSync", sync_wave="-1")
+    resource = build_resource(KEY, None, live, status=SyncStatus.SYNCED, hook=job(hook="PreSync", sync_wave="2"))
+    assert resource == ResourceStatus(KEY, "v1", is_hook=True, requires_pruning=True, wave=2)
+    assert build_resource(KEY, None, live, status=SyncStatus.SYNCED).wave == 0
+    assert build_resource(KEY, None, job(sync_wave="3"), status=SyncStatus.SYNCED, hook=job(sync_wave="2")).wave == 0
+
+
+def test_unknown_status_is_written_for_hooks_and_copies_too() -> None:
+    unknown = SyncStatus.UNKNOWN
+    assert build_resource(KEY, None, job(hook="PreSync"), status=unknown).status is unknown
+    assert build_resource(KEY, None, job(), status=unknown, has_own_tracking=False).status is unknown
 
 
 def test_resource_without_own_tracking_is_neither_out_of_sync_nor_pruned() -> None:
@@ -43,9 +52,24 @@ def test_resource_without_own_tracking_is_neither_out_of_sync_nor_pruned() -> No
 def test_confirm_option_of_git_live_or_app_requires_confirmation(option: str) -> None:
     for sides in ((job(sync_options=option), None), (None, job(sync_options=option))):
         assert build_resource(KEY, *sides, status=SyncStatus.SYNCED).requires_confirmation
-    assert build_resource(
-        KEY, job(), None, status=SyncStatus.SYNCED, app_requires_confirmation=True
-    ).requires_confirmation
+    assert build_resource(KEY, job(), None, status=SyncStatus.SYNCED, app_options=[option]).requires_confirmation
+
+
+@pytest.mark.parametrize(
+    ("own", "app_option", "requires_confirmation"),
+    [
+        ("Delete=false", "Delete=confirm", False),
+        ("Prune=true", "Prune=confirm", False),
+        ("Prune=true", "Delete=confirm", True),
+        ("Delete=confirm", "Delete=false", True),
+        ("Replace=confirm", "Validate=confirm", False),
+    ],
+)
+def test_own_option_overrides_confirmation_of_the_application(
+    own: str, app_option: str, requires_confirmation: bool
+) -> None:
+    resource = build_resource(KEY, job(sync_options=own), None, status=SyncStatus.SYNCED, app_options=[app_option])
+    assert resource.requires_confirmation is requires_confirmation
 
 
 def test_resources_are_sorted_by_group_kind_namespace_and_name() -> None:
