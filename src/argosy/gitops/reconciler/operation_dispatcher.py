@@ -71,7 +71,7 @@ class OperationDispatcher:
         if not step.state.phase.is_over:
             return OperationResult(step.state, step.wait)
         destination.operation_runner.drop_comparison(app)
-        final_state = _with_result(app, step.state)
+        final_state = _add_missing_result(app, step.state)
         end_events = (application_event_manifests.operation_completed_event(app, final_state),)
         return OperationResult(final_state, 0.0, is_over=True, events=end_events)
 
@@ -90,8 +90,10 @@ class OperationDispatcher:
             app, app_state, self._build_sync_target(app, app_state), project, settings, destination.cache, self._now()
         )
 
-    def reject(self, app: Application, errors: Sequence[AppCondition]) -> OperationResult:
-        """argo: an operation of an invalid Application ends before it starts."""
+    def reject(
+        self, app: Application, errors: Sequence[AppCondition], *, is_project_known: bool = True
+    ) -> OperationResult:
+        """argo: an operation of an invalid Application ends before it starts; without its project it has no result."""
         if app.operation is None and not is_operation_removed(app):
             return OperationResult(app.state)
         now, state = self._now(), app.state
@@ -101,7 +103,7 @@ class OperationDispatcher:
         state = replace(
             state, phase=OperationPhase.ERROR, message=format_conditions(errors), finished=format_timestamp(now)
         )
-        state = _with_result(app, state)
+        state = _add_missing_result(app, state) if is_project_known else state
         return OperationResult(
             state, is_over=True, events=(application_event_manifests.operation_completed_event(app, state),)
         )
@@ -179,6 +181,7 @@ class OperationDispatcher:
         if state.phase is OperationPhase.TERMINATING or is_operation_removed(app):
             message = f"operation terminated; resources that it created may still be running: {unavailable.reason}"
             state = replace(state, phase=OperationPhase.FAILED, message=message, finished=format_timestamp(self._now()))
+            state = _add_missing_result(app, state)
             return OperationResult(
                 state,
                 0.0,
@@ -190,7 +193,7 @@ class OperationDispatcher:
         return OperationResult(state, unavailable.wait, events=operation_events, is_auto_sync_evaluated=False)
 
 
-def _with_result(app: Application, state: OperationState) -> OperationState:
+def _add_missing_result(app: Application, state: OperationState) -> OperationState:
     """argo: an operation that ended before its revision was known has a result too, with its sources."""
     if state.has_result:
         return state

@@ -108,9 +108,8 @@ class Reconciler:
             return build_deletion_result(app, step, self._format_now())
         if project is None or (errors and not app.deletion_timestamp):
             unknown = build_unknown_state(app, errors, is_invalid=True)
-            return self.status_reporter.build_result(
-                app, settings, unknown, self.operation_dispatcher.reject(app, errors)
-            )
+            operation = self.operation_dispatcher.reject(app, errors, is_project_known=project is not None)
+            return self.status_reporter.build_result(app, settings, unknown, operation)
         with self.destinations.enter(app) as destination:
             if isinstance(destination, DestinationUnavailable):
                 return self._report_unavailable(app, settings, destination)
