@@ -132,6 +132,7 @@ class StatusReporter:
         cached = memo.summary
         if cached is not None and cached.live is app_state.live and cached.annotations == app.annotations:
             return cached.summary
-        new_summary = build_summary(destination.comparer.list_descendants(app_state), app.annotations)
+        keys = [resource.key for resource in app_state.resources or ()]
+        new_summary = build_summary(destination.comparer.list_descendants(app_state), app.annotations, keys)
         memo.summary = CachedSummary(app_state.live, app.annotations, new_summary)
         return new_summary

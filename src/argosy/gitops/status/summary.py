@@ -13,16 +13,22 @@ from urllib.parse import urlsplit
 from argosy.annotations import IGNORE_DEFAULT_LINKS, LINK_PREFIX
 from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings, omit_empty
 from argosy.kube.objects import Manifest
-from argosy.kube.resource_key import split_api_version
+from argosy.kube.resource_key import ResourceKey, split_api_version
 from argosy.kube.well_known_kinds import APPLICATION
 
 _TRUE_VALUES: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})  # argo: strconv.ParseBool
 _SAFE_SCHEMES: Final = frozenset({"http", "https"})
 
 
-def build_summary(manifests: Iterable[Manifest], annotations: Mapping[str, str]) -> dict[str, Any]:
-    """argo: sorted, without duplicates; isAppOfApps if an Application is in the tree."""
-    urls, images, is_app_of_apps = set(list_links(annotations)), set[str](), False
+def build_summary(
+    manifests: Iterable[Manifest], annotations: Mapping[str, str], keys: Iterable[ResourceKey] = ()
+) -> dict[str, Any]:
+    """argo: sorted, without duplicates; isAppOfApps if an Application is in the tree.
+
+    `keys` are those of the managed resources, which are in the tree too while they are missing in the cluster.
+    """
+    urls, images = set(list_links(annotations)), set[str]()
+    is_app_of_apps = any(key.group_kind == APPLICATION for key in keys)
     for manifest in manifests:
         group = split_api_version(str(manifest.get("apiVersion") or ""))[0]
         is_app_of_apps = is_app_of_apps or (group, manifest.get("kind")) == APPLICATION

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.gitops.status.summary import build_summary, is_safe_url, list_external_urls, list_pod_images
+from argosy.kube.resource_key import ResourceKey
 
 LINK = "link.argocd.argoproj.io/docs"
 
@@ -77,6 +78,12 @@ def test_images_are_read_from_pods_and_not_from_pod_templates() -> None:
 def test_summary_tells_whether_an_application_is_in_the_tree(group: str, is_app_of_apps: bool) -> None:
     child = {"apiVersion": group, "kind": "Application", "metadata": {"name": "child"}}
     assert build_summary([child], {}).get("isAppOfApps", False) is is_app_of_apps
+
+
+@pytest.mark.parametrize(("group", "is_app_of_apps"), [("argoproj.io", True), ("app.k8s.io", False)])
+def test_missing_application_in_the_desired_state_makes_an_app_of_apps(group: str, is_app_of_apps: bool) -> None:
+    keys = [ResourceKey("", "ConfigMap", "ml", "a"), ResourceKey(group, "Application", "argocd", "child")]
+    assert build_summary([], {}, keys).get("isAppOfApps", False) is is_app_of_apps
 
 
 def test_summary_is_sorted_and_without_duplicates() -> None:
