@@ -111,8 +111,8 @@ class AppStateComparer:
             map(self._full_object_fetch, filter(is_trimmed, live.values()))
         )
         live |= await self._fetch_uncached(uncached_keys, live, is_allowed) | full_objects
-        if not desired.is_known:  # a deletion finds objects of kinds that cannot be listed in the status
-            live |= await self.list_owned(app, {}, settings, kinds)
+        if not desired.is_known:  # only the status names objects of kinds that cannot be listed
+            live = await self.list_owned(app, live, settings, kinds, is_allowed)
         inputs = (project, desired.manifests, settings, kinds)
         spec = (app.wire.get("spec"), app.annotations.get(COMPARE_OPTIONS))
         cached = memo.cached if desired.is_known else None
@@ -249,12 +249,17 @@ class AppStateComparer:
         )
 
     async def list_owned(
-        self, app: Application, live: Mapping[ResourceKey, Manifest], settings: ReconcilerSettings, kinds: Catalog
+        self,
+        app: Application,
+        live: Mapping[ResourceKey, Manifest],
+        settings: ReconcilerSettings,
+        kinds: Catalog,
+        is_allowed: IsAllowed,
     ) -> dict[ResourceKey, Manifest]:
-        """Return `live`, plus objects from the Application's status that carry its tracking mark."""
-        instance, excludes = build_instance_name(app, settings.tracking), settings.exclusions.excludes
+        """Return `live`, plus allowed objects from the Application's status that carry its tracking mark."""
+        instance = build_instance_name(app, settings.tracking)
         uncached_keys = self._find_uncached(list_resource_keys(app.status), kinds)
-        fetched = await self._fetch_uncached(uncached_keys, live, lambda key: not excludes(key.group_kind))
+        fetched = await self._fetch_uncached(uncached_keys, live, is_allowed)
         return {
             **live,
             **{

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from argosy.errors import SourceUnreachable, UserError
@@ -74,7 +75,8 @@ class AppStateLoader:
             )
         except UserError as error:
             condition = AppCondition(ConditionType.COMPARISON_ERROR, f"{LIVE_STATE_ERROR}: {error}")
-            return build_unknown_state(app, [*desired.conditions, condition], desired.revisions)
+            app_state = build_unknown_state(app, [*desired.conditions, condition], desired.revisions)
+            return replace(app_state, desired=replace(app_state.desired, tools=desired.tools))
 
     def compute_request_age(self, app: Application, requested_at: float | None) -> float:
         """Return the age of a request for a refresh in seconds, 0 without one."""

@@ -22,6 +22,7 @@ from argosy.gitops.status import application_event_manifests
 from argosy.gitops.status.conditions import AppCondition, ConditionType, conditions_to_wire
 from argosy.gitops.sync.app_deletion import DeletionStep, advance_deletion, needs_hooks_for_next_step
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 
 DELETION_HOOKS_UNKNOWN: Final = "cannot determine the deletion hooks"
 DELETION_RETRY_SECONDS: Final = 15.0  # until a deletion that must wait is tried again
@@ -44,9 +45,13 @@ async def delete_resources(
     def find_refusal(manifest: Manifest) -> str:
         return find_deletion_refusal(manifest, app, project, settings, kinds, None)
 
+    def is_included(key: ResourceKey) -> bool:
+        """The project decides per object, with a reason for the user."""
+        return not settings.exclusions.excludes(key.group_kind)
+
     tracked = app_state.live or destination.comparer.list_tracked(app, settings)
     try:
-        live = await destination.comparer.list_owned(app, tracked, settings, kinds)
+        live = await destination.comparer.list_owned(app, tracked, settings, kinds, is_included)
     except UserError as error:  # objects that cannot be read may still exist
         return _refuse(app, str(error))
     try:

@@ -96,7 +96,8 @@ def build_unavailable_state(app: Application, reason: str) -> AppState:
     """Return the state of an Application whose destination cannot be used: even its health is unknown."""
     condition = AppCondition(ConditionType.COMPARISON_ERROR, f"{LIVE_STATE_ERROR}: {reason}")
     app_state = build_unknown_state(app, [condition], read_compared_revisions(app))
-    return replace(app_state, health=Assessment(HealthStatus.UNKNOWN))
+    desired = replace(app_state.desired, tools=_read_compared_tools(app))
+    return replace(app_state, desired=desired, health=Assessment(HealthStatus.UNKNOWN))
 
 
 def read_compared_revisions(app: Application) -> tuple[str, ...]:
@@ -106,3 +107,9 @@ def read_compared_revisions(app: Application) -> tuple[str, ...]:
     return (
         tuple(str(revision or "") for revision in revisions) if isinstance(revisions, list) and any(revisions) else ()
     )
+
+
+def _read_compared_tools(app: Application) -> tuple[str, ...]:
+    """Return the tools of the last comparison."""
+    tools = app.status.get("sourceTypes") if app.has_many_sources else [app.status.get("sourceType")]
+    return tuple(str(tool or "") for tool in tools) if isinstance(tools, list) and any(tools) else ()

@@ -15,6 +15,7 @@ from argosy.gitops.reconciler.desired_state_builder import _build_source_warning
 from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.reconciler.unknown_state import (
     adjust_sync_status,
+    build_unavailable_state,
     build_unknown_state,
     list_evaluated_conditions,
     validate_application,
@@ -68,6 +69,25 @@ def test_unknown_state_keeps_health_unless_the_application_is_invalid() -> None:
     assert build_unknown_state(app({"health": {"status": "Healthy"}}), [], is_invalid=True).health.health == "Unknown"
     assert build_unknown_state(app(), []).health.health == "Unknown"
     assert build_unknown_state(app(), []).comparison.status is SyncStatus.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("status", "spec", "tools"),
+    [
+        ({"sourceType": "Helm"}, {}, ("Helm",)),
+        ({}, {}, ()),
+        ({"sourceTypes": ["Helm", ""]}, {"sources": [{"repoURL": "a"}, {"repoURL": "b"}]}, ("Helm", "")),
+        ({"sourceType": "Helm"}, {"sources": [{"repoURL": "a"}, {"repoURL": "b"}]}, ()),
+    ],
+)
+def test_unavailable_cluster_does_not_change_the_known_tools(
+    status: dict[str, Any], spec: dict[str, Any], tools: tuple[str, ...]
+) -> None:
+    unavailable = build_unavailable_state(app(status, **spec), "the cluster does not respond")
+    assert unavailable.desired.tools == tools
+    assert unavailable.conditions[0].message == "Failed to load live state: the cluster does not respond"
+    assert unavailable.health.health == "Unknown"
+    assert build_unknown_state(app(status, **spec), []).desired.tools == ()
 
 
 @pytest.mark.parametrize(
