@@ -12,10 +12,10 @@ from argosy.gitops.application import Application, Source
 from argosy.gitops.application.step_results import Checkout, RenderInput, RenderResult
 from argosy.gitops.render.build_environment import build_environment
 from argosy.gitops.render.input_fingerprints import (
-    PackedInputs,
     RecordingEnvironment,
     RecordingFetch,
     RecordingTree,
+    SerializedRenderInputs,
     are_inputs_unchanged,
     build_folder_inputs,
     has_folder_ids,
@@ -80,7 +80,7 @@ def render(
     if paths and has_folder_ids(checkout.tree):
         inputs.update(build_generate_path_inputs(checkout.tree, paths, source.path))
     # A copy: inputs that origins read later do not belong to the render.
-    all_inputs = PackedInputs({**build_folder_inputs(checkout.tree, "", inputs), **inputs})
+    all_inputs = SerializedRenderInputs({**build_folder_inputs(checkout.tree, "", inputs), **inputs})
     return RenderResult(manifests, origins, all_inputs, job.tool, tuple(notes))
 
 

@@ -26,28 +26,28 @@ _FOLDER_ID: Final = "folder"
 _MIN_LOOKUPS_PER_FOLDER: Final = 3
 
 
-class PackedInputs(Mapping[RenderInput, str]):
-    """The inputs of a render in one text: an engine keeps a dozen for each of thousands of Applications."""
+class SerializedRenderInputs(Mapping[RenderInput, str]):
+    """The inputs of a render as one JSON text: an engine keeps a dozen for each of thousands of Applications."""
 
-    __slots__ = ("_packed",)
+    __slots__ = ("_json_text",)
 
     def __init__(self, inputs: Mapping[RenderInput, str]) -> None:
-        self._packed = json.dumps([(*render_input, id) for render_input, id in inputs.items()])
+        self._json_text = json.dumps([(*render_input, id) for render_input, id in inputs.items()])
 
-    def _unpack(self) -> dict[RenderInput, str]:
-        return {RenderInput(scope, path): id for scope, path, id in json.loads(self._packed)}
+    def _parse(self) -> dict[RenderInput, str]:
+        return {RenderInput(scope, path): id for scope, path, id in json.loads(self._json_text)}
 
     def __getitem__(self, render_input: RenderInput) -> str:
-        return self._unpack()[render_input]
+        return self._parse()[render_input]
 
     def __iter__(self) -> Iterator[RenderInput]:
-        return iter(self._unpack())
+        return iter(self._parse())
 
     def __len__(self) -> int:
-        return len(self._unpack())
+        return len(self._parse())
 
     def items(self) -> ItemsView[RenderInput, str]:
-        return self._unpack().items()
+        return self._parse().items()
 
 
 class RecordingTree:

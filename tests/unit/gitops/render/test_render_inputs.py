@@ -10,7 +10,7 @@ from argosy.gitops.application import Application, DirectoryOptions, Source
 from argosy.gitops.application.file_tree_protocol import TreeEntry
 from argosy.gitops.application.step_results import Checkout, RenderInput
 from argosy.gitops.render import are_inputs_unchanged, build_environment, render
-from argosy.gitops.render.input_fingerprints import PackedInputs, RecordingEnvironment
+from argosy.gitops.render.input_fingerprints import RecordingEnvironment, SerializedRenderInputs
 from argosy.gitops.render.settings import BuildSettings
 from support.file_trees import TextTree
 
@@ -156,13 +156,13 @@ def test_unchanged_inputs_stay_current_if_annotated_paths_change() -> None:
     assert is_current(SOURCES["kustomize"], {"README.md": "x"}, app)
 
 
-def test_packed_inputs_are_the_same_mapping_in_the_same_order() -> None:
+def test_serialized_inputs_are_the_same_mapping_in_the_same_order() -> None:
     inputs = {
         RenderInput("", "over//"): "1",
         RenderInput("$values", "a\0b"): "",
         RenderInput("env", "caf\udce9"): "x\ny",  # a path that is not UTF-8
     }
-    packed = PackedInputs(inputs)
-    assert packed == inputs and list(packed.items()) == list(inputs.items()) and len(packed) == 3
-    assert packed[RenderInput("$values", "a\0b")] == "" and RenderInput("", "other") not in packed
-    assert pickle.loads(pickle.dumps(packed)) == inputs
+    serialized = SerializedRenderInputs(inputs)
+    assert serialized == inputs and list(serialized.items()) == list(inputs.items()) and len(serialized) == 3
+    assert serialized[RenderInput("$values", "a\0b")] == "" and RenderInput("", "other") not in serialized
+    assert pickle.loads(pickle.dumps(serialized)) == inputs
