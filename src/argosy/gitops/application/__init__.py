@@ -169,6 +169,10 @@ class Application:
         return ResourceKey(*APPLICATION, self.namespace, self.name)
 
     @property
+    def qualified_name(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    @property
     def parent(self) -> str:
         """The Application that manages this one, by its tracking ID; empty if there is none.
 

@@ -57,7 +57,11 @@ from argosy.gitops.reconciler.object_permission_and_deletion_check import (
 )
 from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
 from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
-from argosy.gitops.reconciler.resources_and_warnings import build_resources, build_warnings, describe_shared_resources
+from argosy.gitops.reconciler.resources_and_warnings import (
+    build_resources,
+    build_warnings,
+    list_shared_resource_messages,
+)
 from argosy.gitops.reconciler.server_side_diff import predict_by_dry_run
 from argosy.gitops.status.conditions import AppCondition, ConditionType
 from argosy.gitops.status.resources import list_resource_keys
@@ -193,7 +197,7 @@ class AppStateComparer:
             comparison = replace(comparison, status=SyncStatus.UNKNOWN)
         assessed = await self._assess_health(comparison, live, settings)
         app_health = aggregate_health(app.key, assessed, uid=app.uid)
-        shared_resources = describe_shared_resources(app, live, instance, settings)
+        shared_resources = list_shared_resource_messages(app, live, instance, settings)
         orphans = self._find_orphans(app, project, live, settings, is_allowed)
         orphan_message = orphan_warning(orphans, project.orphans)
         return AppState(

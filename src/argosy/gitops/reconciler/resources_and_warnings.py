@@ -73,13 +73,12 @@ def build_resources(
     return entries
 
 
-def describe_shared_resources(
+def list_shared_resource_messages(
     app: Application, live: Mapping[ResourceKey, Manifest], instance: str, settings: ReconcilerSettings
 ) -> list[str]:
     """argo: the Application is named with its namespace, the other one only if that is in another namespace."""
     return [
-        f"{key.kind}/{key.name} is part of applications {app.key.namespace}/{app.name} and "
-        f"{other_instance.replace('_', '/')}"
+        f"{key.kind}/{key.name} is part of applications {app.qualified_name} and {other_instance.replace('_', '/')}"
         for key, manifest in live.items()
         if (other_instance := read_instance_name(manifest, settings.tracking)) not in ("", instance)
     ]

@@ -400,6 +400,20 @@ CASES: Mapping[str, Case] = {
                 ),
                 "SharedResourceWarning with other: Namespace/ml",
             ),
+            (
+                view(
+                    app(
+                        conditions=[
+                            ("SharedResourceWarning", "Pod/a is part of applications argocd/models and team/models")
+                        ]
+                    )
+                ),
+                "SharedResourceWarning with team/models: Pod/a",
+            ),
+            (
+                view(app(conditions=[("SharedResourceWarning", "Pod/a is part of applications other and models")])),
+                "SharedResourceWarning with other: Pod/a",
+            ),
         ],
         [view(app(conditions=[("OrphanedResourceWarning", "there are 2")]))],
     ),

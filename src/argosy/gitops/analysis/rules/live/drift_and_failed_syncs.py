@@ -157,8 +157,8 @@ def _find_shared_resources(view: LiveView) -> Iterator[Violation]:
             match = _SHARED_RESOURCE_MESSAGE.match(message)
             resource = match["what"] if match else ""
             # Argo CD before 2.5 names the Application without its namespace.
-            names = (match["other"], match["one"]) if match else ()
-            other = next((name for name in names if name.rpartition("/")[2] != app.app.name), "")
+            own_names = (app.app.qualified_name, app.app.name)
+            other = (match["other"] if match["one"] in own_names else match["one"]) if match else ""
             more = f" and {len(messages) - 1} more" if len(messages) > 1 else ""
             text = (
                 f"SharedResourceWarning with {other}: {resource}{more}"
