@@ -69,8 +69,6 @@ class PatchError(UserError):
 class SourceError(UserError):
     """A repository, ref or path cannot be fetched."""
 
-    last_good_revision = ""  # the last revision that the same ref was resolved to; it can still be checked out
-
 
 class SourceUnreachable(SourceError):
     """The repository's host does not answer, or not with the Git protocol. Retrying later may succeed."""

@@ -71,9 +71,9 @@ def fail_to_render():
     raise RenderError("no such file", where="overlay/kustomization.yaml")
 
 
-def fail_with_a_last_good_revision():
+def fail_with_an_unknown_ref():
     error = UnknownRef("there is no branch", where="repo")
-    error.last_good_revision = "a" * 40
+    error.add_note("asked for main")
     raise error
 
 

@@ -135,8 +135,8 @@ def test_argosy_errors_keep_type_and_attributes_across_processes():
         assert (render.value.message, render.value.where) == ("no such file", "overlay/kustomization.yaml")
         assert str(render.value) == "overlay/kustomization.yaml: no such file"
         with pytest.raises(UnknownRef) as unknown:
-            await crew.run(crew_functions.fail_with_a_last_good_revision)
-        assert unknown.value.last_good_revision == "a" * 40
+            await crew.run(crew_functions.fail_with_an_unknown_ref)
+        assert (unknown.value.where, "asked for main" in unknown.value.__notes__) == ("repo", True)
         with pytest.raises(LimitExceeded) as over:
             await crew.run(crew_functions.fail_over_a_limit)
         assert (over.value.limit, str(over.value)) == ("cpu", "check: too slow")

@@ -60,7 +60,7 @@ class Repositories:
     ) -> Checkout:
         """Resolve the ref and return its file tree. `max_age`: seconds that the cached list of refs may be old.
 
-        With a signature rule, an unsigned revision raises SignatureError with a `last_good_revision`.
+        With a signature rule, an unsigned revision raises SignatureError.
         """
         try:
             mirror = self.mirror(url, project=project)

@@ -1,6 +1,6 @@
 """Bare mirror of one repository: resolves refs, fetches, verifies signatures.
 
-In: a ref. Out: Checkout, or a SourceError with the last good revision. Never: leaves the mirror damaged by an update;
+In: a ref. Out: Checkout, or a SourceError. Never: leaves the mirror damaged by an update;
 runs two fetches at once.
 """
 
@@ -73,16 +73,10 @@ class Mirror:
         """Resolve the ref and return its tree. A full commit id that is in the mirror needs no network."""
         if signatures is None and (cached := self._find_cached_checkout(ref, tag_prefix, max_age)) is not None:
             return cached
-        try:
-            revision, tag, refs = await self._resolve(ref, tag_prefix, max_age)
-            if signatures is not None:
-                await self._verify(ref, revision, tag, signatures)
-            tree = await asyncio.to_thread(self._load_tree, revision)
-        except SourceError as error:
-            error.last_good_revision = await self.find_last_checked_out_revision(
-                ref, tag_prefix=tag_prefix, signatures=signatures
-            )
-            raise
+        revision, tag, refs = await self._resolve(ref, tag_prefix, max_age)
+        if signatures is not None:
+            await self._verify(ref, revision, tag, signatures)
+        tree = await asyncio.to_thread(self._load_tree, revision)
         with contextlib.suppress(CorruptSource):  # the tree was verified by its id; the next refresh repairs the mirror
             await self._pin_revision(_pin_name(ref, tag_prefix, signatures), revision)
         checkout = Checkout(tree, revision)
@@ -116,7 +110,7 @@ class Mirror:
             if self._listed_refs and self._listed_refs[0] >= called_at - max_age:
                 return self._listed_refs[1]
             if self._last_failure and self._last_failure[0] >= called_at:
-                raise copy.copy(self._last_failure[1])  # each caller sets its own last good revision
+                raise copy.copy(self._last_failure[1])  # each caller has its own traceback
             await self._wait_for_rate_limit()
             requested_at = self._clock()
             try:
@@ -149,17 +143,6 @@ class Mirror:
         """Return who changed a file last, between two revisions in the mirror."""
         are_present = await self._has_commit(since) and await self._has_commit(until)
         return await find_last_change(self.folder, since, until, file) if are_present else None
-
-    async def find_last_checked_out_revision(
-        self, ref: str, *, tag_prefix: str = "", signatures: SignatureRule | None = None
-    ) -> str:
-        """Return the revision of the last checkout of this ref; empty if there was none, or if it is damaged."""
-        pin = _pin_name(ref, tag_prefix, signatures)
-        try:
-            revision = self._pinned_revisions.get(pin) or await self._resolve_local(pin)
-            return revision if revision and await self._has_commit(revision) else ""
-        except SourceError:
-            return ""
 
     async def compact(self) -> None:
         """Repack the mirror, and delete objects that no ref has reached for two weeks."""
@@ -238,7 +221,7 @@ class Mirror:
     async def _verify(self, ref: str, revision: str, tag: str, rule: SignatureRule) -> None:
         """argo: an annotated tag must be signed itself; for a branch, commit or plain tag, the commit must be."""
         pin = f"refs/argosy/signed/{rule.digest}/{revision}"
-        if COMMIT_ID.fullmatch(ref):  # a last good revision may have been verified through a signed tag
+        if COMMIT_ID.fullmatch(ref):  # it may have been verified through a signed tag
             tag = await self._resolve_local(pin, "tag")
         signed = SignedObject(self.folder, tag or revision, bool(tag), self.remote.display_url)
         cache_key = (signed.id, revision, rule.digest)
@@ -290,7 +273,7 @@ class Mirror:
             object_format = f"--object-format={'sha256' if is_sha256 else 'sha1'}"
             await self._run_local_git("init", "--quiet", "--bare", "--template=", object_format, folder=new_folder)
             await self.remote.fetch(new_folder, ALL_REFS, scratch=self._scratch_folder(), lock_fd=lock_fd)
-            with contextlib.suppress(SourceError):  # save the last good revisions of the old mirror
+            with contextlib.suppress(SourceError):  # keep the checked out revisions of the old mirror
                 await self._run_local_git(
                     *FETCH_ARGUMENTS,
                     "--",
@@ -384,9 +367,9 @@ class Mirror:
 
 
 def _pin_name(ref: str, tag_prefix: str, signatures: SignatureRule | None = None) -> str:
-    """Return the internal ref that protects the last good revision from garbage collection; the user's ref is hashed.
+    """Return the internal ref that protects the last checkout from garbage collection; the user's ref is hashed.
 
-    A revision accepted without a signature rule is not the last good one of a rule.
+    A checkout without a signature rule does not replace that of a rule.
     """
     rule = f"\0{signatures.digest}" if signatures else ""
     identity = f"{tag_prefix}\0{ref}{rule}".encode(errors="surrogateescape")

@@ -42,7 +42,7 @@ async def test_compact_keeps_commit_pins_in_use_and_then_the_newest(
     await delivered("4")
     await mirror.compact()
     assert await list_pinned_commits(mirror) == sorted([commits[2], commits[4]])
-    assert await opened().mirror(url).find_last_checked_out_revision("main") == main
+    assert (await opened().checkout(url, main)).revision == main
 
 
 async def test_cached_refs_are_limited(repository, opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,4 +53,4 @@ async def test_cached_refs_are_limited(repository, opened: Opened, monkeypatch: 
     for commit in commits:
         await mirror.checkout(commit)
     assert len(mirror._pinned_revisions) == 2
-    assert await mirror.find_last_checked_out_revision(commits[0]) == commits[0]
+    assert (await mirror.checkout(commits[0])).revision == commits[0]
