@@ -150,6 +150,17 @@ async def test_generated_name_needs_an_object_that_is_created(cluster: Cluster) 
     assert [name for name in await Stage(cluster).names() if name.startswith("b-")]
 
 
+async def test_objects_with_the_same_generated_name_are_all_created_beside_a_named_one(cluster: Cluster) -> None:
+    named = manifest("ConfigMap", "b")
+    generated = [{**named, "metadata": {**named["metadata"], "generateName": "b"}} for _ in range(2)]
+    for item in generated:
+        del item["metadata"]["name"]
+    state = await Stage(cluster, [named, *generated], options=("Replace=true",)).finish()
+    assert ends(state) == ALL_RUN
+    assert sorted(summarize_results(state)) == ["ConfigMap/b", "ConfigMap/b*", "ConfigMap/b*2"]
+    assert len([name for name in await Stage(cluster).names() if name.startswith("b")]) == 3
+
+
 # -- hooks -----------------------------------------------------------------------------------------------------------
 
 

@@ -34,7 +34,7 @@ from argosy.gitops.sync.operation_state_machine import AdvanceResult, advance_op
 from argosy.gitops.sync.sync_options import SyncOptions
 from argosy.gitops.sync.sync_plan import OperationContext, plan_hook_tasks, plan_tasks
 from argosy.kube.client import Cluster
-from argosy.kube.objects import Manifest, key_of, key_of_desired
+from argosy.kube.objects import Manifest, key_of, list_desired_keys
 from argosy.kube.resource_key import GroupKind, ResourceKey
 
 NAMESPACE = "ml"
@@ -222,7 +222,8 @@ class Stage:
 
     def compared(self, live: dict[ResourceKey, Manifest]) -> AppComparison:
         pairs = []
-        ordinary = {key_of_desired(item): item for item in self.desired if not is_hook(item)}
+        objects = [item for item in self.desired if not is_hook(item)]
+        ordinary = dict(zip(list_desired_keys(objects), objects, strict=True))
         for key in sorted(ordinary.keys() | {key for key, item in live.items() if not is_hook(item)}):
             desired, live_manifest = ordinary.get(key), live.get(key)
             differs = desired is None or live_manifest is None or not contains_desired(live_manifest, desired)

@@ -21,7 +21,7 @@ from argosy.gitops.diff.go_type_round_trip import FindShape, find_manifest_shape
 from argosy.gitops.diff.ignored_fields import NO_JQ_RESULTS, JqQuestion, JqResults
 from argosy.gitops.diff.normalization import ManifestNormalizer, find_normalizer
 from argosy.gitops.diff.version_conversion import convert_live
-from argosy.kube.objects import Manifest, key_of_desired
+from argosy.kube.objects import Manifest, list_desired_keys
 from argosy.kube.resource_key import ResourceKey
 from argosy.languages.jq_path_expressions import compile_jq, format_too_expensive_error
 
@@ -52,12 +52,12 @@ def compare_manifests(
     jq_results = replace(jq_results, too_expensive=too_expensive)
     run = _ComparisonRun(find_normalizer(options), predicted, jq_results, cache, find_shape)
     hooks = [manifest for manifest in desired if is_hook(manifest)]
-    desired_by_key = {
-        key_of_desired(manifest): manifest for manifest in desired if not is_hook(manifest) and not is_skipped(manifest)
-    }
+    objects = [manifest for manifest in desired if not is_hook(manifest)]
+    keyed_objects = list(zip(list_desired_keys(objects), objects, strict=True))
+    desired_by_key = {key: manifest for key, manifest in keyed_objects if not is_skipped(manifest)}
     pairs = [run.compare_pair(key, manifest, live.get(key)) for key, manifest in desired_by_key.items()]
     # argo: skipped objects are neither applied nor pruned
-    known_keys = desired_by_key.keys() | {key_of_desired(manifest) for manifest in desired if is_skipped(manifest)}
+    known_keys = {key for key, _ in keyed_objects}
     pairs += [
         Pair(key, None, live_manifest, differs=True)
         for key, live_manifest in sorted(live.items())
@@ -197,8 +197,7 @@ def list_jq_questions(
     """Yield the documents that the real jq must process before a comparison, except for cached pairs."""
     normalizer = find_normalizer(options)
     options_id = cache.options_id(options) if cache is not None else 0
-    for manifest in desired:
-        key = key_of_desired(manifest)
+    for key, manifest in zip(list_desired_keys(desired), desired, strict=True):
         live_manifest, ignored = live.get(key), normalizer.ignored_fields(key)
         if live_manifest is None or not ignored.needs_real_jq or is_hook(manifest) or is_skipped(manifest):
             continue

@@ -22,7 +22,7 @@ from argosy.gitops.reconciler.object_permission_and_deletion_check import IsAllo
 from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.status.conditions import AppCondition, ConditionType
 from argosy.gitops.status.resources import ResourceStatus, build_resource
-from argosy.kube.objects import Manifest, key_of_desired
+from argosy.kube.objects import Manifest, key_of_desired, list_desired_keys
 from argosy.kube.resource_key import ResourceKey
 
 
@@ -62,7 +62,9 @@ def build_resources(
         for pair in comparison.pairs
     ]
     # argo: skipped objects have no sync status; neither have hooks and copies of tracked objects, while they exist
-    skipped_by_key = {key_of_desired(manifest): manifest for manifest in desired if is_skipped(manifest)}
+    objects = [manifest for manifest in desired if not is_hook(manifest)]
+    keyed_objects = zip(list_desired_keys(objects), objects, strict=True)
+    skipped_by_key = {key: manifest for key, manifest in keyed_objects if is_skipped(manifest)}
     listed_keys = {pair.key for pair in comparison.pairs} | skipped_by_key.keys()
     entries += [build_entry(key, manifest, live.get(key), None) for key, manifest in skipped_by_key.items()]
     entries += [

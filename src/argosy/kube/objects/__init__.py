@@ -6,6 +6,8 @@ In: YAML or JSON text. Out: plain data, or YAML text. Never: does I/O; accepts i
 from __future__ import annotations
 
 import importlib
+from collections import Counter
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from argosy.kube.resource_key import ResourceKey, split_api_version
@@ -27,6 +29,7 @@ __all__ = [
     "get_annotation",
     "key_of",
     "key_of_desired",
+    "list_desired_keys",
     "read_json",
     "read_manifests",
     "read_yaml",
@@ -66,6 +69,26 @@ def key_of_desired(manifest: Manifest) -> ResourceKey:
     if isinstance(metadata, dict) and not metadata.get("name") and metadata.get("generateName"):
         manifest = {**manifest, "metadata": {**metadata, "name": str(metadata["generateName"])}}
     return key_of(manifest)
+
+
+def list_desired_keys(manifests: Iterable[Manifest]) -> list[ResourceKey]:
+    """Return a key for each manifest from Git. No object has the key of a manifest with `generateName`.
+
+    k8s: A name contains no `*`, and does not end in `-` or `.`. So `*` is appended to other prefixes, and a number too
+    if an earlier manifest has the same prefix.
+    """
+    keys: list[ResourceKey] = []
+    prefix_counts: Counter[ResourceKey] = Counter()
+    for manifest in manifests:
+        key = key_of_desired(manifest)
+        if not manifest["metadata"].get("name"):
+            prefix_counts[key] += 1
+            if prefix_counts[key] > 1:
+                key = key._replace(name=f"{key.name}*{prefix_counts[key]}")
+            elif not key.name.endswith(("-", ".")):
+                key = key._replace(name=f"{key.name}*")
+        keys.append(key)
+    return keys
 
 
 def _build_key(manifest: Manifest) -> ResourceKey:

@@ -160,3 +160,30 @@ def test_manifest_with_generate_name_has_no_live_side() -> None:
     generated = named | {"metadata": {"generateName": "run-", "namespace": "default"}}
     comparison = compared([generated], [])
     assert [(pair.key.name, pair.live) for pair in comparison.pairs] == [("run-", None)]
+
+
+def test_manifests_with_the_same_generate_name_are_pairs_of_their_own() -> None:
+    first, second = (config_map(a=value) | {"metadata": {"generateName": "run-"}} for value in "12")
+    comparison = compared([first, second], [])
+    assert [(pair.key.name, pair.desired) for pair in comparison.pairs] == [("run-", first), ("run-*2", second)]
+
+
+def test_manifest_with_generate_name_is_not_compared_with_an_object_of_that_name() -> None:
+    generated = config_map() | {"metadata": {"generateName": "settings", "namespace": "default"}}
+    comparison = compared([config_map(), generated], [config_map()])
+    assert [(pair.key.name, pair.live is not None, pair.differs) for pair in comparison.pairs] == [
+        ("settings", True, False),
+        ("settings*", False, True),
+    ]
+    extra = compared([generated], [config_map()])
+    assert [(pair.key.name, pair.desired, pair.differs) for pair in extra.pairs] == [
+        ("settings*", generated, True),
+        ("settings", None, True),
+    ]
+
+
+def test_hook_with_generate_name_does_not_change_the_key_of_an_object() -> None:
+    hook = config_map(annotations={"argocd.argoproj.io/hook": "Sync"})
+    hook["metadata"] = {"generateName": "run-", "annotations": hook["metadata"]["annotations"]}
+    generated = config_map() | {"metadata": {"generateName": "run-"}}
+    assert [pair.key.name for pair in compared([hook, generated], []).pairs] == ["run-"]

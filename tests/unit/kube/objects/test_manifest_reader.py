@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.errors import ManifestError
-from argosy.kube.objects import get_annotation, key_of, read_manifests
+from argosy.kube.objects import get_annotation, key_of, list_desired_keys, read_manifests
 from argosy.kube.resource_key import ResourceKey
 
 OBJECT = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
@@ -59,3 +59,14 @@ def test_missing_annotation_gives_the_default() -> None:
     assert get_annotation(manifest, "a") == "b"
     assert get_annotation(manifest, "c", "d") == "d"
     assert get_annotation({"metadata": {"annotations": None}}, "c") == ""
+
+
+def test_keys_of_manifests_with_generate_name_are_unique_and_no_names() -> None:
+    def build_manifest(namespace: str = "ml", **metadata: str) -> dict[str, object]:
+        return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": namespace, **metadata}}
+
+    prefixes = ("b-", "b", "b-", "b", "b.")
+    manifests = [build_manifest(name="b"), *(build_manifest(generateName=prefix) for prefix in prefixes)]
+    manifests += [build_manifest("other", generateName="b-"), build_manifest(name="a", generateName="b-")]
+    names = ["b", "b-", "b*", "b-*2", "b*2", "b.", "b-", "a"]
+    assert [key.name for key in list_desired_keys(manifests)] == names
