@@ -159,7 +159,9 @@ def test_tool_options_with_zero_values_only_are_no_options() -> None:
     source = {**GIT_SOURCE, "helm": {"parameters": [], "values": "", "valuesObject": None}, "kustomize": {}}
     source |= {"directory": {"recurse": False, "jsonnet": {"libs": []}}}
     assert remove_empty_options(source) == GIT_SOURCE
-    assert remove_empty_options({**GIT_SOURCE, "helm": None, "plugin": {}}) == {**GIT_SOURCE, "plugin": {}}
+    others = {**GIT_SOURCE, "targetRevision": None, "plugin": {}}
+    assert remove_empty_options({**others, "helm": None}) == others
+    assert remove_empty_options({**GIT_SOURCE, "kustomize": {"include": "*.yaml"}}) == GIT_SOURCE
     flags = {"forceCommonLabels": True, "labelWithoutSelector": True}
     assert remove_empty_options({**GIT_SOURCE, "kustomize": flags}) == GIT_SOURCE  # argo: there is nothing to force
 

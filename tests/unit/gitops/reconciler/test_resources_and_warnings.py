@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application.step_results import AppComparison, Pair, SyncStatus
-from argosy.gitops.reconciler.resources_and_warnings import build_resources
+from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
+from argosy.gitops.reconciler.resources_and_warnings import build_resources, list_shared_resource_messages
+from argosy.gitops.source.repository_mirrors import Repositories
 from argosy.gitops.status.resources import ResourceStatus
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
@@ -82,3 +84,19 @@ def test_live_hook_has_the_wave_of_git_and_is_unknown_if_nothing_was_compared() 
 
 def test_copy_of_a_tracked_object_has_no_status_and_is_not_pruned() -> None:
     assert list_entries([], [build_job(sync_wave="3")]) == [ResourceStatus(KEY, "v1")]
+
+
+@pytest.mark.parametrize(
+    ("tracking_id", "messages"),
+    [
+        ("models:batch/Job:ml/train", []),
+        ("", []),
+        ("other:batch/Job:ml/train", ["Job/train is part of applications argocd/models and other"]),
+        ("team_models:batch/Job:ml/train", ["Job/train is part of applications argocd/models and team/models"]),
+    ],
+)
+def test_object_that_another_application_tracks_is_a_shared_resource(tracking_id: str, messages: list[str]) -> None:
+    live = build_job(tracking_id=tracking_id)
+    settings = ReconcilerSettings(cast(Repositories, None), cast(Any, None))
+    app = read_application({"metadata": {"name": "models", "namespace": "argocd"}, "spec": {}}, "models")
+    assert list_shared_resource_messages(app, {KEY: live}, "models", settings) == messages

@@ -18,6 +18,7 @@ from argosy.gitops.reconciler.unknown_state import (
     build_unavailable_state,
     build_unknown_state,
     list_evaluated_conditions,
+    read_compared_revisions,
     validate_application,
 )
 from argosy.gitops.source.repository_access_settings import SourceSettings
@@ -122,6 +123,30 @@ def test_changed_managed_namespace_metadata_is_out_of_sync() -> None:
     assert (
         adjust_sync_status(app(syncPolicy=policy), look).status is SyncStatus.SYNCED
     )  # never synced: nothing to compare with
+
+
+def test_namespace_metadata_counts_only_if_a_sync_and_a_comparison_are_known() -> None:
+    policy = {"managedNamespaceMetadata": {"labels": {"team": "a"}}}
+    lost = build_unknown_state(app(), [])
+    whole = replace(lost, comparison=replace(lost.comparison, status=SyncStatus.SYNCED))
+    synced = {"phase": "Succeeded", "operation": {"sync": {}}, "syncResult": {"revision": "x"}}
+    without_result = {"phase": "Error", "operation": {"sync": {}}}
+    with_metadata = {**synced, "syncResult": {"revision": "x", "managedNamespaceMetadata": {"labels": {}}}}
+    for state, spec, app_state, status in (
+        (synced, {"syncPolicy": policy}, whole, SyncStatus.OUT_OF_SYNC),
+        (synced, {"syncPolicy": policy}, lost, SyncStatus.UNKNOWN),
+        (without_result, {"syncPolicy": policy}, whole, SyncStatus.SYNCED),
+        (with_metadata, {}, whole, SyncStatus.SYNCED),
+    ):
+        assert adjust_sync_status(app({"operationState": state}, **spec), app_state).status is status
+
+
+def test_compared_revisions_are_those_of_all_sources() -> None:
+    sources = [{"repoURL": "a"}, {"repoURL": "b"}]
+    sync = {"revision": "x", "revisions": ["y", "z"]}
+    assert read_compared_revisions(app({"sync": sync})) == ("x",)
+    assert read_compared_revisions(app({"sync": sync}, sources=sources)) == ("y", "z")
+    assert read_compared_revisions(app()) == read_compared_revisions(app(sources=sources)) == ()
 
 
 def test_source_warnings_are_reported_once() -> None:

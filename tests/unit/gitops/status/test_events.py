@@ -102,6 +102,14 @@ AUTOMATED = replace(STATE.request, is_automated=True, username="")
             "ann initiated sync to main",
         ),
         (
+            application_event_manifests.operation_started_event(
+                APP, replace(STATE, revision="", request=OperationRequest())
+            ),
+            "OperationStarted",
+            "Normal",
+            "Unknown user initiated sync to the newest revision",
+        ),
+        (
             application_event_manifests.operation_started_event(APP, replace(STATE, request=SELECTED)),
             "OperationStarted",
             "Normal",

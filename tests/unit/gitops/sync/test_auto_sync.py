@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from argosy.gitops.application import Application, read_application
+from argosy.gitops.application import Application, RetryStrategy, read_application
 from argosy.gitops.application.step_results import AppComparison, Pair, SyncStatus
 from argosy.gitops.sync.auto_sync_decision import (
     DelaySync,
@@ -73,6 +74,26 @@ def test_auto_sync_does_not_start_if_disabled_or_operation_is_pending() -> None:
     assert decide_auto_sync(read_application({"metadata": {"name": "a"}, "spec": {}}), outdated(), NEW, NOW) is None
 
 
+def test_auto_sync_does_not_start_for_an_application_that_is_being_deleted() -> None:
+    deleted = replace(app(), deletion_timestamp="2026-01-01T00:00:00Z")
+    assert decide_auto_sync(deleted, outdated(), NEW, NOW) is None
+
+
+def test_automated_request_has_the_policy_of_the_application() -> None:
+    decision = decide_auto_sync(app(), outdated(), NEW, NOW)
+    assert isinstance(decision, StartSync) and not decision.request.sync.prune
+    policy = app().policy._replace(retry=RetryStrategy(limit=2))
+    decision = decide_auto_sync(replace(app(), policy=policy), outdated(), NEW, NOW)
+    assert isinstance(decision, StartSync) and decision.request.retry.limit == 2
+
+
+def test_given_backoff_delays_self_heal() -> None:
+    state = {**SYNCED_BEFORE, "finishedAt": NOW.isoformat(),
+             "operation": {"sync": {"revision": "abc", "autoHealAttemptsCount": 1}}}  # fmt: skip
+    decision = decide_auto_sync(app(state, selfHeal=True), outdated(), ABC, NOW, HealBackoff(first_seconds=7.0))
+    assert decision == DelaySync(7.0)
+
+
 def test_auto_sync_does_not_start_for_prunes_alone_without_prune() -> None:
     assert decide_auto_sync(app(), outdated(pair("web", extra=True)), NEW, NOW) is None
     assert isinstance(
@@ -115,7 +136,9 @@ def test_several_sources_count_as_attempted_only_with_all_revisions() -> None:
         }
     )
     assert decide_auto_sync(application, outdated(), SyncTarget(("abc", "def")), NOW) is None
-    assert isinstance(decide_auto_sync(application, outdated(), SyncTarget(("abc", "new")), NOW), StartSync)
+    decision = decide_auto_sync(application, outdated(), SyncTarget(("abc", "new")), NOW)
+    assert isinstance(decision, StartSync)
+    assert (decision.request.sync.revision, decision.request.sync.revisions) == ("", ("abc", "new"))
 
 
 def test_drift_is_not_healed_without_self_heal() -> None:
@@ -151,6 +174,8 @@ def test_auto_sync_refuses_to_prune_everything_without_allow_empty() -> None:
     decision = decide_auto_sync(app(prune=True), comparison, NEW, NOW)
     assert isinstance(decision, RefuseSync) and "wipe out all resources" in decision.message
     assert isinstance(decide_auto_sync(app(prune=True, allowEmpty=True), comparison, NEW, NOW), StartSync)
+    nothing_to_prune = AppComparison((), status=SyncStatus.OUT_OF_SYNC)  # only the metadata of the namespace differs
+    assert isinstance(decide_auto_sync(app(prune=True), nothing_to_prune, NEW, NOW), StartSync)
 
 
 def test_revision_without_changes_in_the_app_paths_is_not_synced() -> None:
