@@ -4,8 +4,8 @@
 
 In: a source tree of Argo CD. Out: one file, by default beside the server's gRPC-Web gateway. The format of a message is
 that of tools/make_types.py, and argosy.kube.schema.builtin_go_struct_fields describes it; messages of Kubernetes are
-looked up there. A method is one text: `request response streams` (c client, s server, - none), then a line `METHOD path
-body` for each REST route, the best first; body is a field, * or -.
+looked up there. The flag r marks a required field of proto2. A method is one text: `request response streams` (c
+client, s server, - none), then a line `METHOD path body` for each REST route, the best first; body is a field, * or -.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class Maker:
         if field.is_oneof:
             return "po"
         if not is_proto3:
-            return "" if field.label == "required" else "po"
+            return "r" if field.label == "required" else "po"
         if is_scalar:
             return "o"
         return "" if field.options.get("gogoproto.nullable") == "false" else "po"

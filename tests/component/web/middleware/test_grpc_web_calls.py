@@ -248,6 +248,16 @@ async def test_a_feature_that_rest_does_not_implement_is_refused_with_a_reason(w
     assert "uploaded files" in reply.message
 
 
+async def test_a_rollback_without_an_id_is_refused(world: World) -> None:
+    app = await world.cluster.get(_key("one"))
+    reply = await ask_raw(world, f"{APPS}/Rollback", frame(b"\x0a\x03one"), token="ann")
+    problem = 'grpc: failed to unmarshal the received message: proto: required field "id" not set'
+    assert (reply.status, reply.message) == (13, problem)
+    answer = await world.ask("ann", "POST", "/api/v1/applications/one/rollback", {"name": "one"})
+    assert (answer.code, answer.json()["message"].split(":")[0]) == (400, "id")
+    assert await world.cluster.get(_key("one")) == app
+
+
 async def test_an_invalid_object_is_an_invalid_argument(world: World) -> None:
     application = {"metadata": {"name": "Not A Name"}, "spec": {"project": "default"}}
     reply = await ask(world, "ann", f"{APPS}/Create", {"application": application})

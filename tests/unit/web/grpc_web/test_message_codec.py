@@ -38,6 +38,23 @@ def test_required_fields_are_written_with_their_zero_value() -> None:
     assert encode("application.LogEntry", {"content": "a"}) == b"\x0a\x01a\x12\x00\x18\x00\x22\x00\x2a\x00"
 
 
+@pytest.mark.parametrize(("name", "data", "missing"), [
+    ("application.ApplicationRollbackRequest", b"\x0a\x01a", "id"),
+    ("application.ApplicationRollbackRequest", b"\x10\x00", "name"),
+    ("application.ApplicationRollbackRequest", b"", "name"),
+    ("application.ApplicationUpdateRequest", b"", "application"),
+    ("application.ResourceActionRunRequestV2", b"\x52\x03\x0a\x01p", "value"),
+])  # fmt: skip
+def test_a_message_without_a_required_field_is_refused(name: str, data: bytes, missing: str) -> None:
+    with pytest.raises(ManifestError, match=f'^proto: required field "{missing}" not set$'):
+        decode(name, data)
+
+
+def test_a_required_field_may_be_zero() -> None:
+    decoded = decode("application.ApplicationRollbackRequest", b"\x0a\x01a\x10\x00")
+    assert (decoded["name"], decoded["id"]) == ("a", 0)
+
+
 def test_optional_fields_of_proto2_are_left_out_if_absent() -> None:
     assert encode("application.ApplicationDeleteRequest", {"name": "a"}) == b"\x0a\x01a"
     assert encode("application.ApplicationDeleteRequest", {"name": "a", "cascade": False}) == b"\x0a\x01a\x10\x00"
@@ -110,7 +127,8 @@ def test_every_message_survives_a_round_trip(name: str) -> None:
 
 def test_every_request_with_an_unknown_field_is_read() -> None:
     for name in REQUESTS:
-        assert decode(name, b"\xfa\xff\x0f\x03new") == decode(name, b"")
+        data = encode(name, {})  # has the required fields
+        assert decode(name, data + b"\xfa\xff\x0f\x03new") == decode(name, data)
 
 
 def test_a_message_nested_too_deeply_is_refused() -> None:

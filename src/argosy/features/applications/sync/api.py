@@ -63,7 +63,10 @@ async def start_sync(request: RequestContext) -> JsonResponse:
 async def start_rollback(request: RequestContext) -> JsonResponse:
     app: Application = request.subject
     body, reader = BodyReader(await request.read_json_object()), build_reader(request)
-    entry = choose_rollback_entry(app, body.get_int("id") or 0)
+    entry_id = body.get_int("id")
+    if entry_id is None:  # argo: id 0 is the first deployment, so that an absent id must not become 0
+        raise UserError("is required; send the id of an entry of the history", where="id")
+    entry = choose_rollback_entry(app, entry_id)
     check_entry_sources_permitted(reader, app, entry)
     check_sync_window(reader, app)
     try:
