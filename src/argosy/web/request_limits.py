@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from typing import Final
 
 MAX_URL_BYTES: Final = 8 << 10
-MAX_CALL_URL_BYTES: Final = 512 << 10  # of the REST request that a gRPC call becomes; its parameters may be long
 MAX_HEADERS: Final = 100
 MAX_HEADER_BYTES: Final = 32 << 10
 MAX_REQUESTS_IN_FLIGHT: Final = 400  # k8s: max-requests-inflight
@@ -23,6 +22,8 @@ MAX_WAITING: Final = 100  # for a controller to finish a refresh
 MAX_WAITING_PER_CALLER: Final = 20
 MAX_ANONYMOUS: Final = 150  # unauthenticated logins and pushes
 MAX_ANONYMOUS_PER_ADDRESS: Final = 64  # of them, per client address
+MAX_DECODING: Final = 100  # large messages of gRPC calls that are decoded or wait for that
+MAX_DECODING_PER_CALLER: Final = 20
 MAX_STREAMS: Final = 1000
 MAX_STREAMS_PER_CALLER: Final = 100
 MAX_WRITES: Final = 600  # writes of text, and previews of other revisions, per account and project
@@ -39,11 +40,9 @@ class RequestLimitExceeded(Exception):
         self.code, self.message, self.retry_after = code, message, retry_after
 
 
-def check_request_head(
-    path: bytes, query: bytes, headers: Iterable[tuple[bytes, bytes]], max_url_bytes: int = MAX_URL_BYTES
-) -> None:
-    if len(path) + len(query) > max_url_bytes:
-        raise RequestLimitExceeded(414, f"the URL is longer than {max_url_bytes} bytes")
+def check_request_head(path: bytes, query: bytes, headers: Iterable[tuple[bytes, bytes]]) -> None:
+    if len(path) + len(query) > MAX_URL_BYTES:
+        raise RequestLimitExceeded(414, f"the URL is longer than {MAX_URL_BYTES} bytes")
     count = size = 0
     for name, value in headers:
         count += 1
@@ -91,6 +90,7 @@ class ConcurrencyLimits:
         self._streams_by_caller: Counter[str] = Counter()
         self._waiting: Counter[str] = Counter()
         self._anonymous: Counter[str] = Counter()
+        self._decoding: Counter[str] = Counter()
 
     @contextmanager
     def limit_request(self, *, is_change: bool) -> Iterator[None]:
@@ -108,6 +108,12 @@ class ConcurrencyLimits:
     def limit_waiting(self, caller: str) -> Iterator[None]:
         """Limit requests that wait for a controller: without one, each waits for long."""
         with _limit_count(self._waiting, caller, MAX_WAITING, MAX_WAITING_PER_CALLER, "refreshes"):
+            yield
+
+    @contextmanager
+    def limit_decoding(self, caller: str) -> Iterator[None]:
+        """Limit large messages per caller: they are decoded by few threads, one after the other."""
+        with _limit_count(self._decoding, caller, MAX_DECODING, MAX_DECODING_PER_CALLER, "large messages"):
             yield
 
     @contextmanager

@@ -157,10 +157,13 @@ class RouteTree:
                 node = node.literal_children.setdefault(part, _RouteNode())
         _register(node.routes_by_method, route)
 
-    def find(self, method: str, raw_path: str) -> RouteMatch | None:
-        """Find a route by the raw path: a percent-encoded slash is part of a parameter."""
+    def find(self, method: str, raw_path: str, *, accepts_any_name: bool = False) -> RouteMatch | None:
+        """Find a route by the raw path: a percent-encoded slash is part of a parameter.
+
+        `accepts_any_name`: `.`, `..` and names with NUL are parameters, because no URL was sent that they could change.
+        """
         parts = [unquote(part, errors="strict") for part in raw_path[1:].split("/")]
-        if any(part in (".", "..") or "\0" in part for part in parts):
+        if not accepts_any_name and any(part in (".", "..") or "\0" in part for part in parts):
             return None
         allowed: set[str] = set()
         for routes, values in _find_matches(self._root, parts, 0, []):

@@ -16,7 +16,9 @@ from typing import Any, Literal, NamedTuple
 
 import orjson
 
-from argosy.errors import ManifestError
+from argosy.errors import LimitError, ManifestError
+from argosy.kube.objects.input_limits import MAX_DEPTH as MAX_RAW_JSON_DEPTH
+from argosy.kube.objects.input_limits import check_depth
 from argosy.kube.schema import go_scalars
 from argosy.kube.schema.builtin_go_struct_fields import StructField, Type, get_named_type
 from argosy.kube.schema.builtin_type_json_codec import list_always_written_fields
@@ -221,9 +223,13 @@ def _read_raw_json(reader: MessageReader, value: Any, depth: int) -> Any:
     if not raw:
         return None
     try:
-        return orjson.loads(raw)
+        value = orjson.loads(raw)
+        check_depth(value, MAX_RAW_JSON_DEPTH, "json")
     except ValueError as error:
         raise ManifestError(f"json: {error}") from None
+    except LimitError as error:
+        raise ManifestError(f"{error}") from None
+    return value
 
 
 def _read_double(reader: MessageReader, value: Any, depth: int) -> Any:

@@ -1,21 +1,23 @@
 """Turns a gRPC call into the REST request of its google.api.http annotation.
 
-In: a method, its messages as JSON. Out: RestRequest. Never: decides whether the caller may do that.
+In: a method, its messages as JSON. Out: RestRequest. Never: decides whether the caller may do that; more parameters
+than the limits allow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 import orjson
 
 from argosy.web.grpc_web.call_status import CallError, StatusCode
 from argosy.web.grpc_web.service_table import Method, RestBinding
-from argosy.web.request_limits import MAX_CALL_URL_BYTES
 
+MAX_PARAMETERS: Final = 10_000  # values outside the path and the body of the REST request
+MAX_PARAMETER_BYTES: Final = 3 << 20  # of their names and values
 _CLUSTER_SERVICE: Final = "cluster.ClusterService"
 _SERVER_SIDE_DIFF: Final = "/application.ApplicationService/ServerSideDiff"
 _OBJECT_NAME_FIELDS: Final = ("group", "kind", "namespace", "name")
@@ -25,7 +27,7 @@ _OBJECT_NAME_FIELDS: Final = ("group", "kind", "namespace", "name")
 class RestRequest:
     http_method: str
     raw_path: str  # percent-encoded
-    query: str
+    parameters: tuple[tuple[str, str], ...]  # never part of a URL, which could not hold them
     body: bytes
 
 
@@ -38,17 +40,25 @@ def build_rest_request(method: Method, message: dict[str, Any]) -> RestRequest:
     path = binding.build_path(
         {name: quote(value, safe="/" if binding.is_wildcard(name) else "") for name, value in values.items()}
     )
-    body, query = b"", ""
     if binding.body == "*":
-        body = orjson.dumps(message)
-    else:
-        if binding.body:
-            body = orjson.dumps(message.get(binding.body))
-        skipped = {*values, binding.body} - {""}
-        query = urlencode([pair for pair in _flatten("", message) if not _is_below(pair[0], skipped)])
-    if len(path) + len(query) > MAX_CALL_URL_BYTES:
-        raise CallError(StatusCode.RESOURCE_EXHAUSTED, f"the parameters are longer than {MAX_CALL_URL_BYTES} bytes")
-    return RestRequest(binding.http_method, path, query, body)
+        return RestRequest(binding.http_method, path, (), orjson.dumps(message))
+    body = orjson.dumps(message.get(binding.body)) if binding.body else b""
+    fields = {name: value for name, value in message.items() if name != binding.body}
+    return RestRequest(binding.http_method, path, _list_parameters(fields, values.keys()), body)
+
+
+def _list_parameters(message: dict[str, Any], path_parameters: Collection[str]) -> tuple[tuple[str, str], ...]:
+    parameters: list[tuple[str, str]] = []
+    size = 0
+    for name, value in _flatten("", message):
+        if _is_below(name, path_parameters):
+            continue
+        size += len(name) + len(value)
+        if len(parameters) >= MAX_PARAMETERS or size > MAX_PARAMETER_BYTES:
+            limit = f"{MAX_PARAMETERS} parameters, or {MAX_PARAMETER_BYTES} bytes of them"
+            raise CallError(StatusCode.RESOURCE_EXHAUSTED, f"the message has more than {limit}")
+        parameters.append((name, value))
+    return tuple(parameters)
 
 
 def _choose_binding(method: Method, message: dict[str, Any]) -> tuple[RestBinding, dict[str, str]]:
@@ -104,5 +114,5 @@ def _format(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _is_below(name: str, fields: set[str]) -> bool:
+def _is_below(name: str, fields: Collection[str]) -> bool:
     return any(name == field or name.startswith(f"{field}.") for field in fields)

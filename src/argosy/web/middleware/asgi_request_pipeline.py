@@ -11,7 +11,7 @@ import logging
 from collections.abc import MutableMapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import partial
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
@@ -39,7 +39,7 @@ from argosy.web.middleware import (
     response_headers,
     stream_redaction_and_reauthorization,
 )
-from argosy.web.middleware.grpc_web_gateway import CallerCheck, GrpcWebGateway, is_grpc_call
+from argosy.web.middleware.grpc_web_gateway import GrpcWebGateway, find_call_parameters, is_grpc_call
 from argosy.web.middleware.page_context import build_frame_values
 from argosy.web.middleware.response_serialization import HTML, JSON, serialize_response
 from argosy.web.page_templates import render_page
@@ -83,8 +83,9 @@ class WebApplication:
             drift_texts=site.state.drift_texts,
         )
         self.closing = asyncio.Event()
+        limits, build_handler = site.state.concurrency_limits, partial(_RequestHandler, self)
         self.grpc_gateway = GrpcWebGateway(
-            self._handle, self._check_caller, site.state.concurrency_limits, self.closing, is_tls=site.options.is_tls
+            self._handle, build_handler, self.tree, limits, self.closing, is_tls=site.options.is_tls
         )
 
     @property
@@ -105,10 +106,6 @@ class WebApplication:
         response = await _RequestHandler(self, scope, receive).handle()
         await response(scope, receive, send)
 
-    async def _check_caller(self, scope: Scope) -> CallerCheck:
-        """Check the head of a gRPC call, and whether its credentials are valid, before its body is read."""
-        return await _RequestHandler(self, scope, _receive_nothing).check_caller()
-
 
 class _RequestHandler:
     """One request on its way through the middleware."""
@@ -127,6 +124,18 @@ class _RequestHandler:
         self.is_authorized = False  # False: only the request itself was read, so nothing is redacted
 
     async def handle(self) -> Response:
+        code = 500
+        try:
+            response = await self._respond()
+            code = response.status_code
+        except asyncio.CancelledError:
+            code = 504
+            raise
+        finally:
+            self._record_result(code)
+        return response
+
+    async def _respond(self) -> Response:
         try:
             answer = await self._route_request()
             response = await self._build_response(answer)
@@ -136,12 +145,18 @@ class _RequestHandler:
         except Exception as error:
             self.quotes_request = error_responses.quotes_request(error)
             response = await self._build_response(self._build_error_response(error))
+        return response
+
+    def _record_result(self, code: int) -> None:
         state = self.site.state
         if self.route and (self.route.is_mutating or (self.context and self.context.memory.audit_entries)):
             request = self.context or self._build_anonymous_context()
-            audit.write_audit_lines(request, response.status_code, state.audit_trail)
-        state.request_counter.count_request(self.route.path if self.route else "", self.method, response.status_code)
-        return response
+            audit.write_audit_lines(request, code, state.audit_trail)
+        state.request_counter.count_request(self.route.path if self.route else "", self.method, code)
+
+    def record_refusal(self, route: Route | None, code: int) -> None:
+        self.route, self.method = route, route.method if route else self.method
+        self._record_result(code)
 
     def _renew_session_cookie(self, response: Response) -> None:
         """Renew the session cookie of an active browser."""
@@ -156,35 +171,37 @@ class _RequestHandler:
 
     # -- request -------------------------------------------------------------------------------------------------
 
-    async def check_caller(self) -> CallerCheck:
+    async def identify_caller(self) -> Caller:
         self.headers = request_head.read_headers(self.scope, self.site.options)
         caller = None
         with suppress(BadCredential):
             caller = await self.site.authenticator.identify(self._read_credentials())
-        return CallerCheck(self._client_address, caller is not None)
+        self.context = self._build_context(caller or NOBODY, {}, QueryParameters([]))
+        return self.context.caller
 
     async def _route_request(self) -> WebResponse:
         self.headers = request_head.read_headers(self.scope, self.site.options)
         match = None
         with suppress(UnicodeDecodeError):
-            match = self.application.tree.find(self.method, self.raw_path)
+            is_call = find_call_parameters(self.scope) is not None
+            match = self.application.tree.find(self.method, self.raw_path, accepts_any_name=is_call)
         route = self.route = match.route if match else None
         if match is None or route is None:
             await self._identify_for_missing_page()
             if match is None:
-                raise _RouteNotFound if is_api_path(self.path) else NotFoundOrForbidden
-            return self._build_method_not_allowed(match)
+                raise error_responses.RouteNotFound if is_api_path(self.path) else NotFoundOrForbidden
+            return error_responses.build_method_not_allowed(match.allowed_methods, self.path)
         with self._limit_concurrency(route):
             async with asyncio.timeout(request_limits.REQUEST_TIMEOUT_SECONDS):
                 return await self._authorize_and_run(route, match)
 
     def _limit_concurrency(self, route: Route) -> AbstractContextManager[None]:
         if isinstance(route.access, Public) and route.is_mutating:
-            return self.limits.limit_anonymous(self._client_address)
+            return self.limits.limit_anonymous(self.client_address)
         return self.limits.limit_request(is_change=route.is_mutating)
 
     @property
-    def _client_address(self) -> str:
+    def client_address(self) -> str:
         return request_head.find_peer(self.site, self.scope)
 
     async def _identify_for_missing_page(self) -> None:
@@ -208,7 +225,7 @@ class _RequestHandler:
         if masked_write_guard.writes_application_text(route) or masked_write_guard.reads_other_revision(route, request):
             self.application.write_rate.count_write(caller.name, request.rbac_object.partition("/")[0])
         self.is_authorized = True
-        with charge_work_to(_get_tenant(request)):
+        with charge_work_to(_find_tenant(request)):
             if not route.is_mutating:
                 request = self.context = await conceal_secrets(route, request)
             return await route.handler(request)
@@ -228,7 +245,7 @@ class _RequestHandler:
         bearer = (token.strip() if scheme.lower() == "bearer" else "") or header
         if not bearer and is_api_path(self.path) and not csrf_check.is_sent_by_browser(self.headers):
             bearer = self.request.cookies.get(ARGOCD_COOKIE, "")  # argo: programs send their token in this cookie, too
-        return RequestCredentials(bearer=bearer, cookies=self.request.cookies, peer=self._client_address)
+        return RequestCredentials(bearer=bearer, cookies=self.request.cookies, peer=self.client_address)
 
     async def _authenticate(self, route: Route) -> Caller:
         try:
@@ -248,14 +265,18 @@ class _RequestHandler:
             method=self.method,
             path=self.path,
             path_parameters=values,
-            query=QueryParameters.parse(self.scope["query_string"].decode("latin-1")) if query is None else query,
+            query=self._read_query() if query is None else query,
             headers=self.headers,
             caller=caller,
             rbac_resource=self.route.rbac_resource if self.route else "",
-            peer=self._client_address,
+            peer=self.client_address,
             live_position=live_updates.position if live_updates else "",  # before anything is read
             read_body=partial(request_limits.read_body, self.request.stream(), *self._get_body_limits()),
         )
+
+    def _read_query(self) -> QueryParameters:
+        parameters = find_call_parameters(self.scope)
+        return QueryParameters.parse(self.scope["query_string"].decode("latin-1")) if parameters is None else parameters
 
     def _get_body_limits(self) -> tuple[int, float]:
         route = self.route
@@ -265,17 +286,8 @@ class _RequestHandler:
             request_limits.ANONYMOUS_BODY_TIMEOUT_SECONDS if is_public else request_limits.REQUEST_TIMEOUT_SECONDS,
         )
 
-    def _build_method_not_allowed(self, match: RouteMatch) -> WebResponse:
-        allow = (("allow", ", ".join(match.allowed_methods)),)
-        details = error_responses.ErrorDetails(405, "method not allowed", headers=allow)
-        return error_responses.build_error_response(
-            details, is_api=is_api_path(self.path), is_reading=False, path=self.path
-        )
-
     def _build_error_response(self, error: Exception) -> WebResponse:
-        details = (
-            error_responses.NOT_FOUND if isinstance(error, _RouteNotFound) else error_responses.describe_error(error)
-        )
+        details = error_responses.describe_error(error)
         if self.context is None or self.context.caller.is_nobody:
             details = error_responses.drop_quoted_input(details)
         query = self.scope["query_string"].decode("latin-1")
@@ -321,11 +333,6 @@ class _RequestHandler:
         mask = self._build_mask(quotes_request=True)
         return self._echo.restore(mask.mask_text(text).encode("utf-8", "surrogatepass")).decode()
 
-    @property
-    def _response_mask(self) -> SecretMask:
-        """Redactor for the response. Only errors and redirects quote the body of a change."""
-        return self._build_mask(quotes_request=self.quotes_request)
-
     def _build_mask(self, *, quotes_request: bool) -> SecretMask:
         assert self.context and self.route
         return find_request_mask(self.context, quotes_request=self.route.is_mutating and quotes_request)
@@ -339,7 +346,8 @@ class _RequestHandler:
             if media == HTML and self.context and self.context.memory.form is not None:
                 data, fields = conceal_form_fields(data, self.context.memory.form)
             words = list_words(data)
-            masked = self._response_mask.mask_media(data, media, words)
+            mask = self._build_mask(quotes_request=self.quotes_request)  # only errors and redirects quote a change
+            masked = mask.mask_media(data, media, words)
             if self.route and self.context and masked_write_guard.stores_document(self.route) and media == JSON:
                 masked = restore_sent_fields(masked, data, self.context.memory.document)
             data = fields.restore(self._echo.restore(masked, words if masked is data else None))
@@ -377,16 +385,8 @@ class _RequestHandler:
         return response
 
 
-async def _receive_nothing() -> NoReturn:
-    raise ClientDisconnect
-
-
-class _RouteNotFound(Exception):
-    """Unknown API path. Everyone may know that: all paths are in the OpenAPI document."""
-
-
-def _get_tenant(request: RequestContext) -> Tenant:
-    """Return the tenant: renders and scripts of a request count towards the project of its Application."""
+def _find_tenant(request: RequestContext) -> Tenant:
+    """Renders and scripts of a request count towards the project of its Application."""
     app = request.subject
     return request.cluster_view.rules.build_tenant(app.project) if isinstance(app, Application) else Tenant()
 

@@ -17,6 +17,7 @@ from argosy.web.middleware.csrf_check import RequestRejected
 from argosy.web.request import NotFoundOrForbidden, ObjectNotFound
 from argosy.web.request_limits import RequestLimitExceeded
 from argosy.web.responses import Headers, JsonResponse, PageResponse, RedirectResponse, WebResponse
+from argosy.web.route import is_api_path
 
 log = logging.getLogger(__name__)
 PAGE_TITLES = {
@@ -43,6 +44,10 @@ GRPC_CODES = {
 }
 
 
+class RouteNotFound(Exception):
+    """Unknown API path. Everyone may know that: all paths are in the OpenAPI document."""
+
+
 @dataclass(frozen=True)
 class ErrorDetails:
     code: int
@@ -53,7 +58,6 @@ class ErrorDetails:
 
 
 PERMISSION_DENIED = ErrorDetails(403, "permission denied", is_not_found_or_forbidden=True)
-NOT_FOUND = ErrorDetails(404, "Not Found")
 NO_SESSION = ErrorDetails(401, "no session information")
 
 
@@ -61,6 +65,8 @@ def describe_error(error: BaseException) -> ErrorDetails:
     match error:
         case NotFoundOrForbidden():
             return PERMISSION_DENIED
+        case RouteNotFound():
+            return ErrorDetails(404, "Not Found")
         case NotAuthenticated() | BadCredential():
             return NO_SESSION
         case ObjectNotFound():
@@ -108,6 +114,11 @@ def _describe_cluster_error(error: ClusterError) -> ErrorDetails:
     if isinstance(error, Invalid) or 400 <= error.code < 500:
         return ErrorDetails(404 if error.code == 404 else 400, error.message)
     return ErrorDetails(503, f"the cluster failed: {error.message}")
+
+
+def build_method_not_allowed(allowed_methods: tuple[str, ...], path: str) -> WebResponse:
+    details = ErrorDetails(405, "method not allowed", headers=(("allow", ", ".join(allowed_methods)),))
+    return build_error_response(details, is_api=is_api_path(path), is_reading=False, path=path)
 
 
 def build_error_response(details: ErrorDetails, *, is_api: bool, is_reading: bool, path: str) -> WebResponse:

@@ -9,22 +9,27 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NoReturn, Protocol
 from urllib.parse import unquote
 
 from argosy.errors import ManifestError
 from argosy.web import request_limits
+from argosy.web.auth.caller import Caller
+from argosy.web.authorization import NotAuthenticated
 from argosy.web.grpc_web.call_status import CallError, CallStatus, StatusCode
+from argosy.web.grpc_web.codec_threads import MAX_INLINE_BYTES, CodecThreads
 from argosy.web.grpc_web.message_codec import decode_message
 from argosy.web.grpc_web.message_frames import HEADER_BYTES, split_frames
 from argosy.web.grpc_web.rest_requests import RestRequest, build_rest_request
 from argosy.web.grpc_web.service_table import Method, find_method, list_services
 from argosy.web.middleware.error_responses import GRPC_CODES, describe_error
 from argosy.web.middleware.grpc_web_response import GrpcWebResponse
+from argosy.web.request import QueryParameters
 from argosy.web.request_limits import ConcurrencyLimits, RequestLimitExceeded
-from argosy.web.route import MAX_BODY_BYTES
+from argosy.web.route import MAX_BODY_BYTES, Public, Route, RouteTree
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -33,9 +38,13 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 MEDIA_PREFIX: Final = b"application/grpc"
 MEDIA_TYPES: Final = (b"application/grpc-web", b"application/grpc-web+proto")
-CALL_EXTENSION: Final = "argosy.grpc_call"  # marks the scope of a REST request that was a call
+CALL_EXTENSION: Final = "argosy.grpc_call"  # the query parameters of a REST request that was a call
 MAX_ANONYMOUS_BODY_BYTES: Final = 64 << 10
-THREAD_THRESHOLD_BYTES: Final = 64 << 10  # larger messages are decoded in a thread
+CLIENT_CLOSED_REQUEST: Final = 499
+_HTTP_CODES: Final[dict[int, int]] = {  # of refused calls; argo: Internal means a malformed message
+    StatusCode.INVALID_ARGUMENT: 400, StatusCode.RESOURCE_EXHAUSTED: 429, StatusCode.UNIMPLEMENTED: 501,
+    StatusCode.INTERNAL: 400,
+}  # fmt: skip
 _TIMEOUT: Final = re.compile(r"(\d{1,8})([HMSmun])", re.ASCII)
 _SECONDS: Final = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
 # Headers about the call's own body, or replaced by those of the REST request.
@@ -45,12 +54,19 @@ _OWN_HEADERS: Final = frozenset({
 })  # fmt: skip
 
 
-@dataclass(frozen=True)
-class CallerCheck:
-    """Who calls: known before the body is read, so that strangers cannot make the server read large ones."""
+class CallHandler(Protocol):
+    """What the REST pipeline does for a call before, or instead of, the REST request."""
 
-    peer: str
-    is_signed_in: bool
+    @property
+    def client_address(self) -> str: ...
+
+    async def identify_caller(self) -> Caller:
+        """Check the head of the call; return the caller, NOBODY without valid credentials."""
+        ...
+
+    def record_refusal(self, route: Route | None, code: int) -> None:
+        """Count a call that ended before its REST request, and write its audit line if the route changes something."""
+        ...
 
 
 class ClientGone(Exception):
@@ -61,81 +77,131 @@ def is_grpc_call(scope: Scope) -> bool:
     return scope["method"] == "POST" and _get_header(scope, b"content-type").lower().startswith(MEDIA_PREFIX)
 
 
-def get_max_url_bytes(scope: Scope) -> int:
-    """A call has its parameters in its body; in the URL they may be longer than a browser's."""
-    is_call = CALL_EXTENSION in scope.get("extensions", {})
-    return request_limits.MAX_CALL_URL_BYTES if is_call else request_limits.MAX_URL_BYTES
+def find_call_parameters(scope: Scope) -> QueryParameters | None:
+    """Return the query parameters of a REST request that was a call; None for other requests."""
+    parameters: QueryParameters | None = scope.get("extensions", {}).get(CALL_EXTENSION)
+    return parameters
 
 
 class GrpcWebGateway:
     def __init__(
         self,
         application: Application,
-        check_caller: Callable[[Scope], Awaitable[CallerCheck]],
+        build_handler: Callable[[Scope, Receive], CallHandler],
+        routes: RouteTree,
         limits: ConcurrencyLimits,
         closing: asyncio.Event,
         *,
         is_tls: bool,
     ) -> None:
-        self._application, self._check_caller = application, check_caller
+        self._application, self._build_handler, self._routes = application, build_handler, routes
         self._limits, self._closing, self._is_tls = limits, closing, is_tls
+        self._threads = CodecThreads()
+        self._changes: set[asyncio.Task[None]] = set()  # REST requests that change something
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        response = GrpcWebResponse(send, is_tls=self._is_tls)
+        response = GrpcWebResponse(send, self._threads, is_tls=self._is_tls)
+        call = _Call(self._build_handler({**scope, "headers": _build_headers(scope)}, _receive_nothing))
         try:
             async with asyncio.timeout(_read_timeout(scope)):
-                await self._handle(scope, receive, response)
-        except CallError as error:
-            await response.finish(error.status)
-        except ManifestError as error:
-            problem = f"grpc: failed to unmarshal the received message: {error}"  # argo
-            await response.finish(CallStatus(StatusCode.INTERNAL, problem))
-        except TimeoutError:
-            await response.finish(CallStatus(StatusCode.DEADLINE_EXCEEDED, "context deadline exceeded"))
+                await self._handle(scope, receive, call, response)
         except ClientGone:
-            return
-        except Exception as error:
-            details = describe_error(error)
-            await response.finish(CallStatus(GRPC_CODES.get(details.code, StatusCode.INTERNAL), details.message))
+            call.record_refusal(CLIENT_CLOSED_REQUEST)
+        except (Exception, asyncio.CancelledError) as error:
+            status, http_code = _describe_end(error)
+            call.record_refusal(http_code)
+            await response.finish(status)
+            if isinstance(error, asyncio.CancelledError):
+                raise
 
-    async def _handle(self, scope: Scope, receive: Receive, response: GrpcWebResponse) -> None:
+    async def _handle(self, scope: Scope, receive: Receive, call: _Call, response: GrpcWebResponse) -> None:
+        caller = await call.handler.identify_caller()
         method = _find_method(scope)
-        caller = await self._check_caller(_build_scope(scope, RestRequest("POST", scope["path"], "", b"")))
-        encoding = _get_header(scope, b"grpc-encoding").decode("latin-1").strip().lower()
-        messages = split_frames(await self._read_body(scope, receive, caller), encoding)
-        if not messages:
-            raise CallError(StatusCode.INTERNAL, f"cardinality violation: {method.path} received no request message")
-        if len(messages) > 1 and not method.is_client_stream:
-            raise CallError(StatusCode.INTERNAL, f"cardinality violation: {method.path} takes one request message")
-        # argo: the first message of a client stream says what it is about; its files are in the others
-        is_long = len(messages[0]) > THREAD_THRESHOLD_BYTES
-        build = partial(_build_request, method, messages[0])
-        request = await asyncio.to_thread(build) if is_long else build()
-        response.begin(method)
-        await self._application(
-            _build_scope(scope, request), _build_receive(request.body, receive), response.take_event
-        )
+        call.route = route = self._find_route(method)
+        if caller.is_nobody and not isinstance(route.access, Public):
+            raise NotAuthenticated  # before the body is read
+        request = await self._read_request(scope, receive, method, caller, call.handler.client_address)
+        response.begin(method, is_signed_in=not caller.is_nobody)
+        call.is_recorded = True  # by the REST request
+        rest_scope, rest_receive = _build_scope(scope, request), _build_receive(request.body, receive)
+        running = self._application(rest_scope, rest_receive, response.take_event)
+        await (self._complete(running) if route.is_mutating else running)
         status = await response.end()
         if method.is_server_stream and not status.code and self._closing.is_set():
             status = CallStatus(StatusCode.UNAVAILABLE, "the server is shutting down")
         await response.finish(status)
 
-    async def _read_body(self, scope: Scope, receive: Receive, caller: CallerCheck) -> bytes:
-        maximum = MAX_BODY_BYTES + HEADER_BYTES if caller.is_signed_in else MAX_ANONYMOUS_BODY_BYTES
-        chunks = _read_chunks(receive)
-        declared = _get_header(scope, b"content-length").decode("latin-1")
-        if caller.is_signed_in:
-            with self._limits.limit_request(is_change=False):
-                request_limits.check_content_length(declared, maximum)
-                return await request_limits.read_body(chunks, maximum)
-        with self._limits.limit_anonymous(caller.peer):
-            try:
-                request_limits.check_content_length(declared, maximum)
-                return await request_limits.read_body(chunks, maximum, request_limits.ANONYMOUS_BODY_TIMEOUT_SECONDS)
-            except RequestLimitExceeded as error:
-                if error.code == 413:  # no message of a login is that long
-                    raise CallError(StatusCode.UNAUTHENTICATED, "no session information") from None
-                raise
+    def _find_route(self, method: Method) -> Route:
+        """Find the route of a method. Its bindings differ in their parameters only."""
+        binding = method.bindings[0]
+        match = self._routes.find(binding.http_method, binding.build_path(dict.fromkeys(binding.parameter_names, "x")))
+        if match is None or match.route is None:
+            raise CallError(StatusCode.UNIMPLEMENTED, f"method {method.path} is not implemented")
+        return match.route
+
+    async def _complete(self, running: Awaitable[None]) -> None:
+        """Run a change to its end, even if the deadline of the call ends the call: its result is recorded then."""
+        task = asyncio.ensure_future(running)
+        self._changes.add(task)
+        task.add_done_callback(self._changes.discard)
+        await asyncio.shield(task)
+
+    async def _read_request(
+        self, scope: Scope, receive: Receive, method: Method, caller: Caller, client_address: str
+    ) -> RestRequest:
+        """Read and decode the message of a call, both within the limits of its caller."""
+        encoding = _get_header(scope, b"grpc-encoding").decode("latin-1").strip().lower()
+        is_signed_in = not caller.is_nobody
+        limits = self._limits
+        with limits.limit_request(is_change=False) if is_signed_in else limits.limit_anonymous(client_address):
+            body = await _read_body(scope, receive, is_signed_in=is_signed_in)
+            decode = partial(_build_request, method, body, encoding)
+            is_large = is_signed_in and len(body) > MAX_INLINE_BYTES
+            with limits.limit_decoding(caller.name) if is_large else nullcontext():
+                return await self._threads.run(decode, len(body), is_signed_in=is_signed_in)
+
+
+@dataclass
+class _Call:
+    handler: CallHandler
+    route: Route | None = None
+    is_recorded: bool = False
+
+    def record_refusal(self, code: int) -> None:
+        if not self.is_recorded:
+            self.is_recorded = True
+            self.handler.record_refusal(self.route, code)
+
+
+def _describe_end(error: BaseException) -> tuple[CallStatus, int]:
+    """Return the status of a call that an error ended, and the HTTP code that counts it."""
+    match error:
+        case CallError():
+            return error.status, _HTTP_CODES.get(error.status.code, 500)
+        case ManifestError():  # argo
+            problem = f"grpc: failed to unmarshal the received message: {error}"
+            return CallStatus(StatusCode.INTERNAL, problem), 400
+        case TimeoutError():
+            return CallStatus(StatusCode.DEADLINE_EXCEEDED, "context deadline exceeded"), 408
+        case asyncio.CancelledError():
+            return CallStatus(StatusCode.UNAVAILABLE, "the server is shutting down"), 503
+        case _:
+            details = describe_error(error)
+            return CallStatus(GRPC_CODES.get(details.code, StatusCode.INTERNAL), details.message), details.code
+
+
+async def _read_body(scope: Scope, receive: Receive, *, is_signed_in: bool) -> bytes:
+    maximum = MAX_BODY_BYTES + HEADER_BYTES if is_signed_in else MAX_ANONYMOUS_BODY_BYTES
+    declared, chunks = _get_header(scope, b"content-length").decode("latin-1"), _read_chunks(receive)
+    try:
+        request_limits.check_content_length(declared, maximum)
+        if is_signed_in:
+            return await request_limits.read_body(chunks, maximum)
+        return await request_limits.read_body(chunks, maximum, request_limits.ANONYMOUS_BODY_TIMEOUT_SECONDS)
+    except RequestLimitExceeded as error:
+        if error.code == 413 and not is_signed_in:  # no message of a login is that long
+            raise NotAuthenticated from None
+        raise
 
 
 def _find_method(scope: Scope) -> Method:
@@ -152,8 +218,14 @@ def _find_method(scope: Scope) -> Method:
     raise CallError(StatusCode.UNIMPLEMENTED, f"unknown service {service[:100]}")
 
 
-def _build_request(method: Method, data: bytes) -> RestRequest:
-    return build_rest_request(method, decode_message(method.request, data))
+def _build_request(method: Method, body: bytes, encoding: str) -> RestRequest:
+    messages = split_frames(body, encoding)
+    if not messages:
+        raise CallError(StatusCode.INTERNAL, f"cardinality violation: {method.path} received no request message")
+    if len(messages) > 1 and not method.is_client_stream:
+        raise CallError(StatusCode.INTERNAL, f"cardinality violation: {method.path} takes one request message")
+    # argo: the first message of a client stream says what it is about; its files are in the others
+    return build_rest_request(method, decode_message(method.request, messages[0]))
 
 
 def _read_timeout(scope: Scope) -> float | None:
@@ -167,12 +239,7 @@ def _read_timeout(scope: Scope) -> float | None:
 
 
 def _build_scope(scope: Scope, request: RestRequest) -> Scope:
-    """Build the scope of the REST request. argo: the metadata `token` wins over Authorization and cookie."""
-    headers = [(name, value) for name, value in scope["headers"] if name not in _OWN_HEADERS]
-    if token := _get_header(scope, b"token").strip():
-        headers = [(name, value) for name, value in headers if name != b"authorization"]
-        headers.append((b"authorization", b"Bearer " + token))
-    headers.append((b"accept", b"application/json"))
+    headers = _build_headers(scope)
     if request.http_method != "GET":
         headers += [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(request.body))]
     return {
@@ -180,10 +247,19 @@ def _build_scope(scope: Scope, request: RestRequest) -> Scope:
         "method": request.http_method,
         "path": unquote(request.raw_path),
         "raw_path": request.raw_path.encode(),
-        "query_string": request.query.encode(),
+        "query_string": b"",
         "headers": headers,
-        "extensions": {**scope.get("extensions", {}), CALL_EXTENSION: {}},
+        "extensions": {**scope.get("extensions", {}), CALL_EXTENSION: QueryParameters(list(request.parameters))},
     }
+
+
+def _build_headers(scope: Scope) -> list[tuple[bytes, bytes]]:
+    """Build the headers of the REST request. argo: the metadata `token` wins over Authorization and cookie."""
+    headers = [(name, value) for name, value in scope["headers"] if name not in _OWN_HEADERS]
+    if token := _get_header(scope, b"token").strip():
+        headers = [(name, value) for name, value in headers if name != b"authorization"]
+        headers.append((b"authorization", b"Bearer " + token))
+    return [*headers, (b"accept", b"application/json")]
 
 
 def _build_receive(body: bytes, receive: Receive) -> Receive:
@@ -194,6 +270,10 @@ def _build_receive(body: bytes, receive: Receive) -> Receive:
         return events.pop() if events else await receive()
 
     return receive_event
+
+
+async def _receive_nothing() -> NoReturn:
+    raise ClientGone
 
 
 async def _read_chunks(receive: Receive) -> AsyncIterator[bytes]:

@@ -9,15 +9,16 @@ An error before the first message is in both.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping
+from functools import partial
 from typing import Any, Final
 
 import orjson
 
 from argosy.errors import ManifestError
 from argosy.web.grpc_web.call_status import CallError, CallStatus, StatusCode
+from argosy.web.grpc_web.codec_threads import CodecThreads
 from argosy.web.grpc_web.message_codec import encode_message
 from argosy.web.grpc_web.message_frames import encode_frame, encode_trailers
 from argosy.web.grpc_web.service_table import Method
@@ -27,42 +28,44 @@ from argosy.web.middleware.response_headers import build_headers
 log = logging.getLogger(__name__)
 Event = MutableMapping[str, Any]
 MEDIA_TYPE: Final = b"application/grpc-web+proto"
-THREAD_THRESHOLD_BYTES: Final = 256 << 10  # larger documents are encoded in a thread
 # Headers of a REST response that are about its JSON.
 _BODY_HEADERS: Final = frozenset({b"content-type", b"content-length", b"content-encoding", b"vary", b"location"})
 
 
 class GrpcWebResponse:
-    def __init__(self, send: Callable[[Event], Awaitable[None]], *, is_tls: bool) -> None:
-        self._send = send
+    def __init__(self, send: Callable[[Event], Awaitable[None]], threads: CodecThreads, *, is_tls: bool) -> None:
+        self._send, self._threads = send, threads
         self._method: Method | None = None
+        self._is_signed_in = False
         self._code = 200
         headers = build_headers((), is_tls=is_tls)
         self._headers = [(name.encode(), value.encode()) for name, value in headers]
-        self._text = bytearray()  # of the REST response, as far as it was not encoded
+        self._chunks: list[bytes] = []  # of the REST response, as far as they were not encoded
         self._has_started = self._is_finished = False
 
-    def begin(self, method: Method) -> None:
-        self._method = method
+    def begin(self, method: Method, *, is_signed_in: bool) -> None:
+        self._method, self._is_signed_in = method, is_signed_in
 
     async def take_event(self, event: Event) -> None:
         """Take an event of the REST response; raise CallError if a stream cannot go on."""
+        if self._is_finished:  # by the deadline of the call
+            return
         if event["type"] == "http.response.start":
             self._code = event["status"]
             self._headers = [(name, value) for name, value in event.get("headers", ()) if name not in _BODY_HEADERS]
         elif event["type"] == "http.response.body":
-            self._text += event.get("body", b"")
-            if self._is_stream:
+            self._chunks.append(event.get("body", b""))
+            if self._is_stream and b"\n" in self._chunks[-1]:
                 await self._send_lines()
 
     async def end(self) -> CallStatus:
         """Send the message of a unary call; return the status of the call."""
-        data = bytes(self._text)
+        data = b"".join(self._chunks)
         if self._code >= 400:
             return _read_error(self._code, data)
         if not self._is_stream:
-            is_long = len(data) > THREAD_THRESHOLD_BYTES
-            message = await asyncio.to_thread(self._encode, data) if is_long else self._encode(data)
+            encode = partial(self._encode, data)
+            message = await self._threads.run(encode, len(data), is_signed_in=self._is_signed_in)
             await self._send_chunk(encode_frame(message))
         return CallStatus()
 
@@ -81,16 +84,23 @@ class GrpcWebResponse:
 
     async def _send_lines(self) -> None:
         """Send a message for each complete line: a JSON document with the field `result` or `error`."""
-        *lines, rest = bytes(self._text).split(b"\n")
-        self._text = bytearray(rest)
+        *lines, rest = b"".join(self._chunks).split(b"\n")
+        self._chunks = [rest]
         for line in lines:
-            document = _load(line) if line.strip() else None
-            if not isinstance(document, dict):
-                continue
-            if isinstance(error := document.get("error"), dict):
-                code = error.get("grpc_code")
-                raise CallError(code if isinstance(code, int) else StatusCode.INTERNAL, str(error.get("message") or ""))
-            await self._send_chunk(encode_frame(self._encode_document(document.get("result"))))
+            encode = partial(self._encode_line, line)
+            message = await self._threads.run(encode, len(line), is_signed_in=self._is_signed_in)
+            if message is not None:
+                await self._send_chunk(encode_frame(message))
+
+    def _encode_line(self, line: bytes) -> bytes | None:
+        """Encode a line; raise CallError if it is the error that ends the stream."""
+        document = _load(line) if line.strip() else None
+        if not isinstance(document, dict):
+            return None
+        if isinstance(error := document.get("error"), dict):
+            code = error.get("grpc_code")
+            raise CallError(code if isinstance(code, int) else StatusCode.INTERNAL, str(error.get("message") or ""))
+        return self._encode_document(document.get("result"))
 
     def _encode(self, data: bytes) -> bytes:
         return self._encode_document(_load(data) if data.strip() else {})

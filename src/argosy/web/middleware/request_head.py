@@ -11,7 +11,6 @@ from typing import Any
 from argosy.kube.resource_key import ResourceKey
 from argosy.web import request_limits
 from argosy.web.middleware import client_address, csrf_check, host_check
-from argosy.web.middleware.grpc_web_gateway import get_max_url_bytes
 from argosy.web.serve_options import ServeOptions
 from argosy.web.site_services import Site
 
@@ -26,9 +25,7 @@ def get_raw_path(scope: Scope) -> str:
 def read_headers(scope: Scope, options: ServeOptions) -> dict[str, str]:
     """Return the headers, names in lower case; raise RequestLimitExceeded or RequestRejected."""
     raw_path = get_raw_path(scope)
-    request_limits.check_request_head(
-        raw_path.encode("latin-1"), scope["query_string"], scope["headers"], max_url_bytes=get_max_url_bytes(scope)
-    )
+    request_limits.check_request_head(raw_path.encode("latin-1"), scope["query_string"], scope["headers"])
     hosts = _get_all(scope, b"host")
     is_known_host = host_check.is_known_host(hosts, options.hosts, is_loopback=options.is_loopback)
     if not is_known_host and raw_path not in host_check.PROBE_PATHS:

@@ -53,5 +53,15 @@ def test_every_method_has_a_route_on_this_server(path: str) -> None:
         assert match is not None and match.route is not None, binding
 
 
+def test_the_routes_of_a_method_differ_in_their_parameters_only() -> None:
+    tree = RouteTree(build_routes(a_site()))
+    for method in list_methods().values():
+        paths = [
+            (item.http_method, item.build_path(dict.fromkeys(item.parameter_names, "x"))) for item in method.bindings
+        ]
+        routes = [match.route for path in paths if (match := tree.find(*path)) and match.route]
+        assert len({(type(route.access), route.is_mutating) for route in routes}) == 1, method.path
+
+
 def test_an_unknown_method_is_not_found() -> None:
     assert find_method("/application.ApplicationService/Explode") is None

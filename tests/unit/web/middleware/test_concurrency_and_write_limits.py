@@ -103,6 +103,19 @@ def test_waiting_requests_are_limited_per_caller() -> None:
         pass
 
 
+def test_large_messages_are_limited_per_caller() -> None:
+    limits = request_limits.ConcurrencyLimits()
+    with ExitStack() as decoding:
+        for _ in range(request_limits.MAX_DECODING_PER_CALLER):
+            decoding.enter_context(limits.limit_decoding("ann"))
+        with pytest.raises(request_limits.RequestLimitExceeded, match="large messages"), limits.limit_decoding("ann"):
+            pass
+        with limits.limit_decoding("bob"):
+            pass
+    with limits.limit_decoding("ann"):
+        pass
+
+
 def test_writes_are_rate_limited_per_account_and_project() -> None:
     now = [0.0]
     rate = request_limits.WriteRateLimiter(max_writes=3, clock=lambda: now[0])
