@@ -24,8 +24,9 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import one_of
 
 from argosy.errors import Conflict
+from argosy.web import error_details
 from argosy.web.api.openapi import build_openapi_document
-from argosy.web.middleware import error_responses, response_serialization
+from argosy.web.middleware import response_serialization
 from support.api_with_engine import CONTROL, ApiScene, a_folder, real_scene
 from support.deadlines import HANG_SECONDS
 from support.engine import config_map
@@ -185,8 +186,8 @@ def test_requests_get_past_the_middleware(
 
 def blame_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """Answer 500 to invalid requests."""
-    told_of = error_responses.describe_error
-    monkeypatch.setattr(error_responses, "describe_error", lambda error: replace(told_of(error), code=500))
+    told_of = error_details.describe_error
+    monkeypatch.setattr(error_details, "describe_error", lambda error: replace(told_of(error), code=500))
 
 
 def call_it_another_type(monkeypatch: pytest.MonkeyPatch) -> None:

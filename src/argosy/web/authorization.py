@@ -5,6 +5,7 @@ In: a request and its route. Out: the request with its subject, or NotFoundOrFor
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 from argosy.web.request import NotFoundOrForbidden, RequestContext
@@ -45,13 +46,13 @@ def _require_caller(request: RequestContext) -> RequestContext:
     return request
 
 
-async def is_still_authorized(route: Route, request: RequestContext) -> bool:
-    """Check an open stream again, against the current state of its subject."""
+async def find_revocation(route: Route, request: RequestContext) -> Exception | None:
+    """Check an open stream again, against the current state of its subject; return the error that must end it."""
     if isinstance(route.access, Public):
-        return True
+        return None
     if not request.authenticator.is_still_valid(request.caller):
-        return False
-    try:
-        return (await authorize(route, request)).rbac_object == request.rbac_object
-    except Exception:  # deleted, forbidden or unreadable by now: end the stream
-        return False
+        return NotAuthenticated()
+    with suppress(Exception):  # deleted, forbidden or unreadable by now
+        if (await authorize(route, request)).rbac_object == request.rbac_object:
+            return None
+    return NotFoundOrForbidden()

@@ -52,6 +52,14 @@ class ObjectNotFound(Exception):
         self.message = message
 
 
+class RequestRejected(Exception):
+    """The request itself is not acceptable, whoever sends it."""
+
+    def __init__(self, message: str, code: int = 403) -> None:
+        super().__init__(message)
+        self.message, self.code = message, code
+
+
 class QueryParameters(Mapping[str, str]):
     """Query parameters or form fields. A name may occur more than once; `[name]` is its first value."""
 

@@ -5,7 +5,7 @@ In: –. Out: frozen values. Never: written to a socket directly; redaction come
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -61,3 +61,4 @@ class StreamResponse(WebResponse):
     chunks: AsyncIterator[bytes] | None = None
     media_type: str = "text/event-stream"
     last_chunk: bytes = b""  # last chunk, sent if the caller loses the permission
+    encode_error: Callable[[Exception], bytes] | None = None  # last chunk of a stream that fails or is revoked

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import AsyncIterator
+from functools import partial
+from http import HTTPStatus
 from typing import Any, Final
 
 import orjson
 
-from argosy.errors import ArgosyError, UserError
 from argosy.gitops.redaction.secret_object_redaction import redact_secrets
 from argosy.kube.objects import Manifest
+from argosy.web.error_details import GRPC_CODES, describe_error
 from argosy.web.request import RequestContext
 from argosy.web.responses import StreamResponse
 
@@ -36,11 +38,16 @@ def encode_frame(document: Any, *, events: bool, field: str = "result", annotati
     return b"data: %s\n\n" % text if events else text + b"\n"
 
 
-def encode_error_frame(error: ArgosyError, *, events: bool) -> bytes:
+def encode_error_frame(error: Exception, *, events: bool) -> bytes:
     """argo: last frame of a stream that failed."""
-    code, name, http = (3, "Bad Request", 400) if isinstance(error, UserError) else (14, "Service Unavailable", 503)
-    details = {"grpc_code": code, "http_code": http, "http_status": name, "message": str(error)}
-    return encode_frame(details, events=events, field="error")
+    details = describe_error(error)
+    document = {
+        "grpc_code": GRPC_CODES.get(details.code, 13),
+        "http_code": details.code,
+        "http_status": HTTPStatus(details.code).phrase,
+        "message": details.message,
+    }
+    return encode_frame(document, events=events, field="error")
 
 
 class StreamFrameCache:
@@ -77,4 +84,5 @@ def build_stream(request: RequestContext, chunks: AsyncIterator[bytes]) -> Strea
         else "application/json"
         if accepts_json
         else JSON_LINES_MEDIA,
+        encode_error=partial(encode_error_frame, events=accepts_events(request)),
     )

@@ -24,7 +24,7 @@ from argosy.gitops.redaction.per_application_secret_masks import build_masks
 from argosy.gitops.redaction.secret_object_redaction import list_sensitive_annotations, redact_secrets
 from argosy.observability.redaction.four_byte_word_filter import list_words
 from argosy.observability.redaction.secret_mask import LogMaskFilter, SecretMask
-from argosy.web import authorization, request_limits
+from argosy.web import authorization, error_details, request_limits
 from argosy.web.auth import login_set_cookie_headers
 from argosy.web.auth.authenticator import ARGOCD_COOKIE
 from argosy.web.auth.caller import NOBODY, BadCredential, Caller, RequestCredentials
@@ -143,7 +143,7 @@ class _RequestHandler:
         except ClientDisconnect:
             response = Response(status_code=499)
         except Exception as error:
-            self.quotes_request = error_responses.quotes_request(error)
+            self.quotes_request = error_details.quotes_request(error)
             response = await self._build_response(self._build_error_response(error))
         return response
 
@@ -189,7 +189,7 @@ class _RequestHandler:
         if match is None or route is None:
             await self._identify_for_missing_page()
             if match is None:
-                raise error_responses.RouteNotFound if is_api_path(self.path) else NotFoundOrForbidden
+                raise error_details.RouteNotFound if is_api_path(self.path) else NotFoundOrForbidden
             return error_responses.build_method_not_allowed(match.allowed_methods, self.path)
         with self._limit_concurrency(route):
             async with asyncio.timeout(request_limits.REQUEST_TIMEOUT_SECONDS):
@@ -287,9 +287,9 @@ class _RequestHandler:
         )
 
     def _build_error_response(self, error: Exception) -> WebResponse:
-        details = error_responses.describe_error(error)
+        details = error_details.describe_error(error)
         if self.context is None or self.context.caller.is_nobody:
-            details = error_responses.drop_quoted_input(details)
+            details = error_details.drop_quoted_input(details)
         query = self.scope["query_string"].decode("latin-1")
         url = f"{self.raw_path}?{query}" if query else self.raw_path
         return error_responses.build_error_response(
@@ -365,7 +365,7 @@ class _RequestHandler:
         request, route = self.context, self.route
         assert request and route
         self.limits.check_stream_limit(request.caller.name)
-        is_permitted = partial(authorization.is_still_authorized, route, request)
+        find_revocation = partial(authorization.find_revocation, route, request)
         is_past = partial(self.site.authenticator.is_expired, request.caller)
         limits, closing, echo = self.limits, self.application.closing, self._echo
         find_mask = partial(self._build_mask, quotes_request=self.quotes_request)
@@ -373,7 +373,7 @@ class _RequestHandler:
         async def chunks() -> Any:
             with limits.limit_stream(request.caller.name):
                 async for chunk in stream_redaction_and_reauthorization.guard_stream(
-                    answer, is_permitted, is_past, find_mask, closing
+                    answer, find_revocation, is_past, find_mask, closing
                 ):
                     yield echo.restore(chunk)
 

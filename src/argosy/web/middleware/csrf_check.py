@@ -12,19 +12,13 @@ from typing import Final
 
 from argosy.web.auth.caller import Caller
 from argosy.web.middleware.host_check import parse_hostname
-from argosy.web.request import RequestContext
+from argosy.web.request import RequestContext, RequestRejected
 from argosy.web.route import Public, Route
 from argosy.web.serve_options import LOOPBACK_HOSTS, ServeOptions
 
 JSON_MEDIA: Final = "application/json"
 FORM_MEDIA: Final = "application/x-www-form-urlencoded"
 ANY_MEDIA: Final = "*"
-
-
-class RequestRejected(Exception):
-    def __init__(self, message: str, code: int = 403) -> None:
-        super().__init__(message)
-        self.message, self.code = message, code
 
 
 def check_origin(options: ServeOptions, route: Route, headers: Mapping[str, str], caller: Caller) -> None:

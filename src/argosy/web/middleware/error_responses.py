@@ -1,119 +1,19 @@
 """Error responses: JSON in Argo CD's format for programs, a page with the next step for people.
 
-In: an exception. Out: an ErrorDetails value. Never: the text of an exception that is not ours; a traceback.
+In: ErrorDetails. Out: a response. Never: reads the exception.
 """
 
 from __future__ import annotations
 
-import logging
-import re
-import secrets
-from dataclasses import dataclass, field, replace
-
-from argosy.errors import ClusterError, Conflict, Forbidden, Invalid, PolicyError, TransientError, UserError
-from argosy.web.auth.caller import BadCredential
-from argosy.web.authorization import NotAuthenticated
-from argosy.web.middleware.csrf_check import RequestRejected
-from argosy.web.request import NotFoundOrForbidden, ObjectNotFound
-from argosy.web.request_limits import RequestLimitExceeded
-from argosy.web.responses import Headers, JsonResponse, PageResponse, RedirectResponse, WebResponse
+from argosy.web.error_details import GRPC_CODES, ErrorDetails
+from argosy.web.responses import JsonResponse, PageResponse, RedirectResponse, WebResponse
 from argosy.web.route import is_api_path
 
-log = logging.getLogger(__name__)
 PAGE_TITLES = {
     400: "Bad request", 401: "Sign in first", 403: "Forbidden", 404: "Not found",
     405: "Method not allowed", 409: "Conflict", 413: "Request too large", 415: "Unsupported media type",
     421: "Unknown host", 429: "Too many requests", 500: "Internal server error", 503: "Service unavailable",
 }  # fmt: skip
-_QUOTED = re.compile(r"""'.*'|".*\"""", re.DOTALL)
-GRPC_CODES = {
-    400: 3,
-    401: 16,
-    403: 7,
-    404: 5,
-    405: 12,
-    408: 4,
-    409: 10,
-    413: 8,
-    414: 3,
-    415: 3,
-    421: 3,
-    429: 8,
-    431: 8,
-    503: 14,
-}
-
-
-class RouteNotFound(Exception):
-    """Unknown API path. Everyone may know that: all paths are in the OpenAPI document."""
-
-
-@dataclass(frozen=True)
-class ErrorDetails:
-    code: int
-    message: str
-    next_step: str = ""
-    headers: Headers = field(default=())
-    is_not_found_or_forbidden: bool = False  # not found or forbidden: the same response
-
-
-PERMISSION_DENIED = ErrorDetails(403, "permission denied", is_not_found_or_forbidden=True)
-NO_SESSION = ErrorDetails(401, "no session information")
-
-
-def describe_error(error: BaseException) -> ErrorDetails:
-    match error:
-        case NotFoundOrForbidden():
-            return PERMISSION_DENIED
-        case RouteNotFound():
-            return ErrorDetails(404, "Not Found")
-        case NotAuthenticated() | BadCredential():
-            return NO_SESSION
-        case ObjectNotFound():
-            return ErrorDetails(404, error.message)
-        case RequestLimitExceeded():
-            headers = (("retry-after", str(error.retry_after)),) if error.code == 429 else ()
-            return ErrorDetails(error.code, error.message, headers=headers)
-        case RequestRejected():
-            return ErrorDetails(error.code, error.message)
-        case TimeoutError():
-            return ErrorDetails(503, "the request timed out; try again, or request less")
-        case TransientError():
-            return ErrorDetails(503, f"{error}", "Try again in a moment.")
-        case PolicyError():
-            return ErrorDetails(403, f"{error}")
-        case UserError():
-            return ErrorDetails(400, f"{error}")
-        case ClusterError():
-            return _describe_cluster_error(error)
-        case _:
-            error_id = secrets.token_hex(6)
-            log.error("request failed: error id %s", error_id, exc_info=error)
-            return ErrorDetails(500, f"internal server error; see the server log for error id {error_id}")
-
-
-def quotes_request(error: BaseException) -> bool:
-    """True if the error message is about the request; other errors may quote values that were read."""
-    if isinstance(error, ClusterError):
-        return not isinstance(error, TransientError) and 400 <= error.code < 500
-    return isinstance(
-        error, UserError | PolicyError | RequestLimitExceeded | ObjectNotFound | NotFoundOrForbidden | RequestRejected
-    )
-
-
-def drop_quoted_input(details: ErrorDetails) -> ErrorDetails:
-    """Remove quoted input: a redacted quote would confirm a guessed secret to an unauthenticated caller."""
-    return replace(details, message=_QUOTED.sub("…", details.message))
-
-
-def _describe_cluster_error(error: ClusterError) -> ErrorDetails:
-    if isinstance(error, Forbidden):
-        return ErrorDetails(403, f"the cluster refused the request: {error.message}")
-    if isinstance(error, Conflict):
-        return ErrorDetails(409, error.message, "Reload the page and try again.")
-    if isinstance(error, Invalid) or 400 <= error.code < 500:
-        return ErrorDetails(404 if error.code == 404 else 400, error.message)
-    return ErrorDetails(503, f"the cluster failed: {error.message}")
 
 
 def build_method_not_allowed(allowed_methods: tuple[str, ...], path: str) -> WebResponse:

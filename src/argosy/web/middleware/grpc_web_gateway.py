@@ -19,13 +19,13 @@ from argosy.errors import ManifestError
 from argosy.web import request_limits
 from argosy.web.auth.caller import Caller
 from argosy.web.authorization import NotAuthenticated
+from argosy.web.error_details import GRPC_CODES, describe_error
 from argosy.web.grpc_web.call_status import CallError, CallStatus, StatusCode
 from argosy.web.grpc_web.codec_threads import MAX_INLINE_BYTES, CodecThreads
 from argosy.web.grpc_web.message_codec import decode_message
 from argosy.web.grpc_web.message_frames import HEADER_BYTES, split_frames
 from argosy.web.grpc_web.rest_requests import RestRequest, build_rest_request
 from argosy.web.grpc_web.service_table import Method, find_method, list_services
-from argosy.web.middleware.error_responses import GRPC_CODES, describe_error
 from argosy.web.middleware.grpc_web_response import GrpcWebResponse
 from argosy.web.request import QueryParameters
 from argosy.web.request_limits import ConcurrencyLimits, RequestLimitExceeded

@@ -10,7 +10,8 @@ from typing import Any
 
 from argosy.kube.resource_key import ResourceKey
 from argosy.web import request_limits
-from argosy.web.middleware import client_address, csrf_check, host_check
+from argosy.web.middleware import client_address, host_check
+from argosy.web.request import RequestRejected
 from argosy.web.serve_options import ServeOptions
 from argosy.web.site_services import Site
 
@@ -29,7 +30,7 @@ def read_headers(scope: Scope, options: ServeOptions) -> dict[str, str]:
     hosts = _get_all(scope, b"host")
     is_known_host = host_check.is_known_host(hosts, options.hosts, is_loopback=options.is_loopback)
     if not is_known_host and raw_path not in host_check.PROBE_PATHS:
-        raise csrf_check.RequestRejected(
+        raise RequestRejected(
             "unknown Host header; use the configured hostname, or start the server with --hostname", 421
         )
     return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}

@@ -21,7 +21,7 @@ PERMISSION_CHECK_SECONDS: Final = 0.9  # seconds
 
 async def guard_stream(
     stream: StreamResponse,
-    is_permitted: Callable[[], Awaitable[bool]],
+    find_revocation: Callable[[], Awaitable[Exception | None]],
     is_expired: Callable[[], bool],
     find_mask: Callable[[], SecretMask],
     closing: asyncio.Event,
@@ -39,12 +39,16 @@ async def guard_stream(
             await asyncio.wait({next_chunk, closing_task}, timeout=remaining, return_when=asyncio.FIRST_COMPLETED)
             if loop.time() - checked_at >= PERMISSION_CHECK_SECONDS:
                 checked_at = loop.time()
-                if not await is_permitted():
-                    if stream.last_chunk and not is_expired():  # if expired, the client reconnects with a new token
+                if revocation := await find_revocation():
+                    if stream.encode_error:
+                        yield stream.encode_error(revocation)
+                    elif stream.last_chunk and not is_expired():  # if expired, the client reconnects with a new token
                         yield stream.last_chunk
                     return
             if next_chunk.done():
                 chunk, next_chunk = next_chunk.result(), None
+                if isinstance(chunk, Exception):
+                    chunk = _encode_failure(stream, chunk)
                 if chunk is None:
                     return
                 yield find_mask().mask_chunk(chunk)  # a Secret or a project may have changed
@@ -58,12 +62,20 @@ async def guard_stream(
                 await close()
 
 
-async def _read_next_chunk(chunks: AsyncIterator[bytes]) -> bytes | None:
-    """Return the next chunk; None at the end, or after an error, which can no longer be reported to the client."""
+async def _read_next_chunk(chunks: AsyncIterator[bytes]) -> bytes | Exception | None:
+    """Return the next chunk, None at the end, or the error that ended the stream."""
     try:
         return await anext(chunks, None)
-    except ArgosyError as error:
+    except Exception as error:
+        return error
+
+
+def _encode_failure(stream: StreamResponse, error: Exception) -> bytes | None:
+    """Return the last chunk of a stream that failed; without a form for errors, the error is only logged."""
+    if stream.encode_error:
+        return stream.encode_error(error)
+    if isinstance(error, ArgosyError):
         log.warning("stream failed: %s", error)
-    except Exception:
-        log.exception("stream failed")
+    else:
+        log.error("stream failed", exc_info=error)
     return None

@@ -142,6 +142,7 @@ async def test_revoked_token_ends_the_stream_without_a_change(world: World, monk
             for _ in range(3):
                 await stream.line()
         world.people.gone.add("ben")
+        assert (await his.line())["error"]["grpc_code"] == 16
         assert await his.line() is None
         world.lookout.put(app("a", 2))
         assert read_event(await hers.line()) == ("MODIFIED", "a")

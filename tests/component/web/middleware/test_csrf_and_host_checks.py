@@ -11,10 +11,10 @@ import pytest
 
 from argosy.web import request_limits
 from argosy.web.auth.caller import Caller
-from argosy.web.middleware.csrf_check import RequestRejected, check_origin
+from argosy.web.middleware.csrf_check import check_origin
 from argosy.web.middleware.host_check import is_known_host, parse_hostname
 from argosy.web.middleware.response_headers import CONTENT_SECURITY_POLICY, get_safe_location
-from argosy.web.request import RequestContext
+from argosy.web.request import RequestContext, RequestRejected
 from argosy.web.request_limits import ConcurrencyLimits, RequestLimitExceeded
 from argosy.web.responses import JsonResponse, RedirectResponse, TextResponse
 from argosy.web.route import Public, Route, RouteTree, SignedIn

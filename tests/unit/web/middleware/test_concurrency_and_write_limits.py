@@ -10,8 +10,8 @@ import pytest
 
 from argosy.gitops.application import read_application
 from argosy.web import request_limits
+from argosy.web.error_details import describe_error
 from argosy.web.middleware.asgi_request_pipeline import WebApplication
-from argosy.web.middleware.error_responses import describe_error
 from argosy.web.request import RequestContext
 from argosy.web.responses import JsonResponse
 from argosy.web.route import Public, RequiresPermission, ResolvedObject, Route, SignedIn

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from argosy.errors import UserError
+from argosy.errors import TransientError, UserError
 from argosy.features.applications.read.status_health_enrichment import add_health, lacks_health
 from argosy.gitops.application import read_application
 from argosy.gitops.redaction.secret_object_redaction import list_sensitive_annotations
@@ -28,6 +28,7 @@ from argosy.web.api.stream_frames import (
     STREAM_MEDIA_TYPES,
     accepts_events,
     build_stream,
+    encode_error_frame,
     encode_frame,
 )
 from argosy.web.caller_application_service import build_reader
@@ -126,6 +127,8 @@ async def _stream_frames(
                     yield HEARTBEAT_FRAME
             elif is_visible(request, kind, change.manifest):
                 yield await _build_frame(request, kind, change.manifest, change.event_type)
+    late = TransientError("the client reads more slowly than objects change; start the watch again")
+    yield encode_error_frame(late, events=events)
 
 
 async def _build_frame(request: RequestContext, kind: StreamedKind, manifest: Manifest, event_type: str) -> bytes:

@@ -58,10 +58,8 @@ async def _stream_trees(request: RequestContext) -> AsyncIterator[bytes]:
         while True:
             try:
                 tree_wire = await _load_tree(request, part)
-            except ArgosyError as error:
+            except (ArgosyError, NotFoundOrForbidden, ObjectNotFound, authorization.NotAuthenticated) as error:
                 yield encode_error_frame(error, events=events)
-                return
-            if tree_wire is None:
                 return
             names = list_sensitive_annotations(request.cluster_view.cache, request.service.control_namespace)
             frame = encode_frame(tree_wire, events=events, annotations=names)
@@ -74,12 +72,9 @@ async def _stream_trees(request: RequestContext) -> AsyncIterator[bytes]:
                     yield HEARTBEAT_FRAME
 
 
-async def _load_tree(request: RequestContext, part: TreeScope) -> dict[str, Any] | None:
-    """Return the current tree; None if the Application was deleted or the caller lost access."""
-    try:
-        authorized = await authorization.authorize(TREE_ROUTE, replace(request, subject=None, rbac_object=""))
-    except (NotFoundOrForbidden, ObjectNotFound, authorization.NotAuthenticated):
-        return None
+async def _load_tree(request: RequestContext, part: TreeScope) -> dict[str, Any]:
+    """Return the current tree; raise NotFoundOrForbidden if the Application was deleted or the caller lost access."""
+    authorized = await authorization.authorize(TREE_ROUTE, replace(request, subject=None, rbac_object=""))
     tree_wire = await _build_tree(authorized)
     part.set_tree_objects(authorized, tree_wire)
     return tree_wire
