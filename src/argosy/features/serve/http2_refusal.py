@@ -21,9 +21,11 @@ _ACK: Final = 1
 _HTTP_1_1_REQUIRED: Final = 0xD
 
 
-def is_preface_start(data: bytes) -> bool:
-    """True if the first bytes of a connection are the preface, or its beginning."""
-    return bool(data) and PREFACE.startswith(data[: len(PREFACE)])
+def has_preface(data: bytes) -> bool | None:
+    """True if a connection begins with the preface; None if these first bytes do not tell: P may begin POST, too."""
+    if data.startswith(PREFACE):
+        return True
+    return None if PREFACE.startswith(data) else False
 
 
 class Http2Refusal:

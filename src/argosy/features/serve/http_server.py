@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from argosy.errors import UserError
-from argosy.features.serve.http2_refusal import Http2Refusal, is_preface_start
+from argosy.features.serve.http2_refusal import Http2Refusal, has_preface
 
 log = logging.getLogger(__name__)
 BACKLOG: Final = 1024
@@ -152,12 +152,17 @@ def _build_protocol_class() -> type[asyncio.Protocol]:
 
         _stalled: asyncio.TimerHandle | None = None
         _refusal: Http2Refusal | None = None
-        _is_first = True
+        _undecided: bytes | None = b""  # first bytes, while they may be HTTP/1.1 or HTTP/2
 
         def data_received(self, data: bytes) -> None:
-            if self._is_first:
-                self._is_first = False
-                self._refusal = Http2Refusal() if is_preface_start(data) else None
+            if self._undecided is not None:
+                data = self._undecided + data
+                is_http2 = has_preface(data)
+                if is_http2 is None:  # the header timeout ends a connection that never tells
+                    self._undecided = data
+                    return
+                self._undecided = None
+                self._refusal = Http2Refusal() if is_http2 else None
             if self._refusal is None:
                 super().data_received(data)
                 return

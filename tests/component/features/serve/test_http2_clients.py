@@ -64,6 +64,35 @@ async def test_http_1_1_is_answered_as_before() -> None:
             assert answer.startswith(b"HTTP/1.1 200")
 
 
+def send_in_pieces(port: int, pieces: list[bytes], until: bytes) -> bytes:
+    """Send pieces that the server reads one by one: it answers another connection after each."""
+    with connect(port) as connection:
+        for piece in pieces[:-1]:
+            connection.sendall(piece)
+            with connect(port) as other:
+                assert talk(other, REQUEST, b"").startswith(b"HTTP/1.1 200")
+        return talk(connection, pieces[-1], until)
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "PRI"])
+async def test_a_request_that_arrives_in_pieces_is_not_taken_for_http_2(method: str) -> None:
+    request = (
+        f"{method} /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n".encode()
+    )
+    async with on_a_socket(a_site()) as (client, _):
+        pieces = [request[:1], request[1:2], request[2:4], request[4:]]
+        answer = await asyncio.to_thread(send_in_pieces, client.port, pieces, b"")
+        assert answer.startswith(b"HTTP/1.1 400" if method == "PRI" else b"HTTP/1.1 405")
+
+
+async def test_a_preface_that_arrives_in_pieces_is_answered() -> None:
+    async with on_a_socket(a_site()) as (client, _):
+        pieces = [PREFACE[:1], PREFACE[1:10], PREFACE[10:] + SETTINGS, HEADERS]
+        answer = await asyncio.to_thread(send_in_pieces, client.port, pieces, REFUSED)
+        assert answer.startswith(SETTINGS)
+        assert answer.endswith(REFUSED)
+
+
 @pytest.fixture
 async def tls_port(tmp_path: Path) -> AsyncIterator[tuple[int, Path]]:
     certificate = issue("127.0.0.1")

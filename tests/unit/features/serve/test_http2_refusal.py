@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import struct
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy.features.serve.http2_refusal import PREFACE, Http2Refusal, is_preface_start
+from argosy.features.serve.http2_refusal import PREFACE, Http2Refusal, has_preface
 
 SETTINGS = b"\0\0\0\x04\0\0\0\0\0"
 ACK = b"\0\0\0\x04\x01\0\0\0\0"
@@ -15,13 +16,12 @@ def frame(kind: int, payload: bytes = b"", stream: int = 0, flags: int = 0) -> b
     return len(payload).to_bytes(3) + struct.pack(">BBI", kind, flags, stream) + payload
 
 
-def test_only_the_preface_of_http2_is_one() -> None:
-    assert is_preface_start(PREFACE)
-    assert is_preface_start(PREFACE + SETTINGS)
-    assert is_preface_start(b"PRI ")
-    assert not is_preface_start(b"")
-    assert not is_preface_start(b"POST / HTTP/1.1\r\n")
-    assert not is_preface_start(b"PRI / HTTP/1.1\r\n")
+@pytest.mark.parametrize(("data", "expected"), [
+    (PREFACE, True), (PREFACE + SETTINGS, True), (b"", None), (b"P", None), (b"PRI ", None), (PREFACE[:-1], None),
+    (b"PO", False), (b"POST / HTTP/1.1\r\n", False), (b"PRI / HTTP/1.1\r\n", False), (b"GET", False),
+])  # fmt: skip
+def test_the_first_bytes_of_a_connection_may_not_tell_its_protocol(data: bytes, expected: bool | None) -> None:
+    assert has_preface(data) is expected
 
 
 def test_settings_are_sent_and_acknowledged() -> None:
