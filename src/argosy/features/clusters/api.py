@@ -22,6 +22,7 @@ from argosy.web.api.body_fields import BodyReader
 from argosy.web.api.paging import ARGO_PAGING, FIELDS, build_argo_page, select_fields
 from argosy.web.caller_application_service import build_service
 from argosy.web.objects_of_visible_applications import count_applications_by_server
+from argosy.web.query_text import unescape_query_text
 from argosy.web.request import RequestContext
 from argosy.web.responses import JsonResponse
 from argosy.web.route import FilteredList, QueryParameter, RequiresPermission, ResolvedObject, Route
@@ -70,9 +71,17 @@ REQUEST_SCHEMA: Final = schema.build_object_schema(
 
 async def find_cluster(request: RequestContext) -> ResolvedObject | None:
     """Find the cluster by its address, or by its name with `?id.type=name`."""
-    is_name = request.query.get_text("id.type") in ("name", "name_escaped")
-    declared = await service.find_cluster(build_service(request), request.path_parameters["id"], is_name=is_name)
+    cluster_id, is_name = _read_cluster_id(request, request.path_parameters["id"])
+    declared = await service.find_cluster(build_service(request), cluster_id, is_name=is_name)
     return ResolvedObject(declared, service.rbac_name(declared)) if declared else None
+
+
+def _read_cluster_id(request: RequestContext, cluster_id: str) -> tuple[str, bool]:
+    """Return an address or a name, and whether it is a name. argo: the type name_escaped escapes a name once more."""
+    id_type = request.query.get_text("id.type")
+    if id_type == "name_escaped":
+        cluster_id = unescape_query_text(cluster_id, "id.value")
+    return cluster_id, id_type in ("name", "name_escaped")
 
 
 async def read_new_cluster(request: RequestContext) -> ResolvedObject | None:
@@ -86,12 +95,17 @@ def _build_rbac_name(body: Mapping[str, Any]) -> str:
 
 
 async def list_clusters(states: service.ClusterStateCache, request: RequestContext) -> JsonResponse:
-    server, name = parse_cluster_address(request.query.get_text("server")), request.query.get_text("name")
+    """argo: the id, the name and the address all filter."""
+    escaped_id = unescape_query_text(request.query.get_text("id.value"), "id.value")
+    cluster_id, is_name = _read_cluster_id(request, escaped_id)
+    names = {request.query.get_text("name"), cluster_id if is_name else ""} - {""}
+    servers = {request.query.get_text("server"), "" if is_name else cluster_id} - {""}
+    addresses = {parse_cluster_address(server) for server in servers}
     clusters = [
         cluster
         for cluster in await service.list_clusters(build_service(request))
-        if server in ("", service.read_server(cluster))
-        and name in ("", cluster.get_stripped("name"))
+        if addresses <= {service.read_server(cluster)}
+        and names <= {cluster.get_stripped("name")}
         and request.is_allowed("clusters", "get", service.rbac_name(cluster))
     ]
     return build_argo_page(
@@ -160,7 +174,7 @@ async def rotate_auth(request: RequestContext) -> JsonResponse:
 
 _PATH: Final = "/api/v1/clusters"
 ID_TYPE_PARAMETER: Final = QueryParameter(
-    "id.type", "`name`: the id in the path is the cluster's name, not its address."
+    "id.type", "`name`: the id is the cluster's name, not its address. `name_escaped`: it is escaped once more."
 )
 
 
@@ -180,7 +194,7 @@ def _build_collection_routes(states: service.ClusterStateCache) -> tuple[Route, 
                 QueryParameter("server", "Only the cluster with this address."),
                 QueryParameter("name", "Only the cluster with this name."),
                 ID_TYPE_PARAMETER,
-                QueryParameter("id.value", "Accepted and ignored."),
+                QueryParameter("id.value", "Only the cluster with this address, or name: see `id.type`."),
                 *ARGO_PAGING,
             ),
             response_schema=schema.build_object_schema(

@@ -15,10 +15,12 @@ import orjson
 
 from argosy.web.grpc_web.call_status import CallError, StatusCode
 from argosy.web.grpc_web.service_table import Method, RestBinding
+from argosy.web.query_text import unescape_query_text
 
 MAX_PARAMETERS: Final = 10_000  # values outside the path and the body of the REST request
 MAX_PARAMETER_BYTES: Final = 3 << 20  # of their names and values
 _CLUSTER_SERVICE: Final = "cluster.ClusterService"
+_LIST_CLUSTERS: Final = "/cluster.ClusterService/List"
 _SERVER_SIDE_DIFF: Final = "/application.ApplicationService/ServerSideDiff"
 _OBJECT_NAME_FIELDS: Final = ("group", "kind", "namespace", "name")
 
@@ -32,7 +34,7 @@ class RestRequest:
 
 
 def build_rest_request(method: Method, message: dict[str, Any]) -> RestRequest:
-    if method.service == _CLUSTER_SERVICE:
+    if method.service == _CLUSTER_SERVICE and method.path != _LIST_CLUSTERS:
         message = _set_cluster_id(message)
     elif method.path == _SERVER_SIDE_DIFF:
         message = _drop_live_states(message)
@@ -81,9 +83,9 @@ def _get_text(message: dict[str, Any], path: str) -> str:
 
 
 def _set_cluster_id(message: dict[str, Any]) -> dict[str, Any]:
-    """argo: the CLI names a cluster by server or name; a path needs the id."""
+    """argo: the CLI names a cluster by id, server or name; a path needs the id. An id is escaped once."""
     if _get_text(message, "id.value"):
-        return message
+        return {**message, "id": {**message["id"], "value": unescape_query_text(message["id"]["value"], "id.value")}}
     named = message.get("cluster") or message
     for kind in ("server", "name"):
         if named.get(kind):

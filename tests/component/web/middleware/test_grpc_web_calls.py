@@ -81,10 +81,17 @@ async def test_a_cluster_is_found_by_its_server_and_by_its_name(world: World) ->
     cluster = {"server": "https://prod.example.com:6443", "name": "prod", "config": config}
     created = await ask(world, "ann", f"{service}/Create", {"cluster": cluster})
     assert created.document()["name"] == "prod"
-    for named in ({"server": cluster["server"]}, {"name": "prod"}, {"id": {"type": "name", "value": "prod"}}):
+    named_by_id = [{"type": kind, "value": "pr%6Fd"} for kind in ("name", "name_escaped")]
+    named_by_id += [{"type": "name_escaped", "value": "pr%256Fd"}, {"type": "server", "value": cluster["server"]}]
+    for named in ({"server": cluster["server"]}, {"name": "prod"}, *({"id": named} for named in named_by_id)):
+        listed = (await ask(world, "ann", f"{service}/List", named)).document()
+        assert [item["name"] for item in listed["items"]] == ["prod"], named
         reply = await ask(world, "ann", f"{service}/Get", named)
         assert reply.document()["server"] == cluster["server"]
         assert b"canary" not in b"".join(reply.messages)
+    for named in ({"name": "other"}, {"name": "prod", "id": {"type": "name", "value": "in-cluster"}}):
+        assert not (await ask(world, "ann", f"{service}/List", named)).document()["items"]
+    assert (await ask(world, "ann", f"{service}/List", {"id": {"type": "name", "value": "%"}})).status == 3
     change = {"cluster": {**cluster, "labels": {"tier": "ml"}}, "updatedFields": ["labels"]}
     assert (await ask(world, "ann", f"{service}/Update", change)).document()["labels"] == {"tier": "ml"}
     assert (await ask(world, "ann", f"{service}/Delete", {"name": "prod"})).status == 0

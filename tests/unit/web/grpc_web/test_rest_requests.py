@@ -5,6 +5,7 @@ from typing import Any
 import orjson
 import pytest
 
+from argosy.errors import UserError
 from argosy.web.grpc_web.call_status import CallError
 from argosy.web.grpc_web.rest_requests import MAX_PARAMETER_BYTES, MAX_PARAMETERS, RestRequest, build_rest_request
 from argosy.web.grpc_web.service_table import find_method
@@ -72,6 +73,8 @@ def test_logs_without_a_pod_use_the_second_route() -> None:
 
 @pytest.mark.parametrize(("message", "path", "id_type"), [
     ({"id": {"type": "name", "value": "a b"}}, "/api/v1/clusters/a%20b", "name"),
+    ({"id": {"type": "name", "value": "a%20b+c"}}, "/api/v1/clusters/a%20b%20c", "name"),
+    ({"id": {"type": "name_escaped", "value": "a%252Fb"}}, "/api/v1/clusters/a%252Fb", "name_escaped"),
     ({"server": "https://h:1"}, "/api/v1/clusters/https%3A%2F%2Fh%3A1", "server"),
     ({"name": "in-cluster"}, "/api/v1/clusters/in-cluster", "name"),
 ])  # fmt: skip
@@ -79,6 +82,19 @@ def test_a_cluster_is_named_by_id_server_or_name(message: dict[str, Any], path: 
     request = build("/cluster.ClusterService/Get", message)
     assert request.raw_path == path
     assert ("id.type", id_type) in request.parameters
+
+
+def test_a_list_of_clusters_keeps_the_id_that_its_route_reads() -> None:
+    message = {"server": "https://h:1", "name": "", "id": {"type": "name_escaped", "value": "a%20b"}}
+    assert build("/cluster.ClusterService/List", message).parameters == (
+        ("server", "https://h:1"), ("id.type", "name_escaped"), ("id.value", "a%20b"),
+    )  # fmt: skip
+    assert build("/cluster.ClusterService/List", {"server": "https://h:1"}).parameters == (("server", "https://h:1"),)
+
+
+def test_an_invalid_escape_is_refused() -> None:
+    with pytest.raises(UserError, match="invalid escape"):
+        build("/cluster.ClusterService/Get", {"id": {"type": "name", "value": "100%"}})
 
 
 def test_an_updated_cluster_is_named_by_its_own_server() -> None:
