@@ -1,4 +1,4 @@
-"""A client of gRPC-Web that builds and reads frames by itself, without the code under test.
+"""A client of gRPC-Web that builds and reads frames by itself; only the messages in them use the codec of the server.
 
 In: a port, a method, a document or bytes. Out: messages, status and headers. Never: retries.
 """

@@ -11,14 +11,14 @@ from typing import Final
 from argosy.web.grpc_web.call_status import CallError, CallStatus, StatusCode
 
 HEADER_BYTES: Final = 5
-MAX_MESSAGES: Final = 10_000  # of a client stream
+MAX_FRAMES: Final = 10_000  # in one request, those with trailers included
 _DATA_FLAG, _COMPRESSED_FLAG, _TRAILERS_FLAG = 0, 1, 0x80
 
 
 def split_frames(body: bytes, encoding: str = "") -> list[bytes]:
     """Return the messages of a request body. `encoding`: its grpc-encoding. argo: codes and messages are grpc-go's."""
     messages: list[bytes] = []
-    position = 0
+    position = count = 0
     while position < len(body):
         start = position + HEADER_BYTES
         if start > len(body):
@@ -32,10 +32,11 @@ def split_frames(body: bytes, encoding: str = "") -> list[bytes]:
         if position > len(body):
             problem = f"the frame announces {size} bytes, but {len(body) - start} follow"
             raise CallError(StatusCode.INTERNAL, f"unexpected EOF: {problem}")
+        count += 1
+        if count > MAX_FRAMES:
+            raise CallError(StatusCode.RESOURCE_EXHAUSTED, f"more than {MAX_FRAMES} frames in one request")
         if flag == _DATA_FLAG:
             messages.append(body[start:position])
-            if len(messages) > MAX_MESSAGES:
-                raise CallError(StatusCode.RESOURCE_EXHAUSTED, f"more than {MAX_MESSAGES} messages in one request")
     return messages
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from argosy.web.grpc_web.call_status import CallError, CallStatus, percent_encode
-from argosy.web.grpc_web.message_frames import MAX_MESSAGES, encode_frame, encode_trailers, split_frames
+from argosy.web.grpc_web.message_frames import MAX_FRAMES, encode_frame, encode_trailers, split_frames
 
 
 def refuse(body: bytes) -> CallStatus:
@@ -43,8 +43,10 @@ def test_malformed_frames_are_refused_with_the_code_of_grpc_go(body: bytes) -> N
     assert "frame" in status.message
 
 
-def test_endless_messages_are_refused() -> None:
-    assert refuse(encode_frame(b"") * (MAX_MESSAGES + 1)).code == 8
+@pytest.mark.parametrize("frame", [encode_frame(b""), b"\x80\0\0\0\0"])
+def test_endless_frames_are_refused(frame: bytes) -> None:
+    assert len(split_frames(encode_frame(b"") + frame * (MAX_FRAMES - 1))) in (1, MAX_FRAMES)
+    assert refuse(frame * (MAX_FRAMES + 1)).code == 8
 
 
 @given(st.binary(max_size=60))
