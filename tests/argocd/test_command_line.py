@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
@@ -335,6 +335,9 @@ ERRORS: list[tuple[str, dict[str, Any]]] = [
     ("/project.ProjectService/Get", {"name": "missing"}),
     ("/cluster.ClusterService/Get", {"name": "missing"}),
     ("/applicationset.ApplicationSetService/Get", {"name": "missing"}),
+    *(("/application.ApplicationService/Get", {"name": name}) for name in (".", "..", "a\0b")),
+    ("/cluster.ClusterService/Get", {"id": {"type": "name", "value": "."}}),
+    ("/applicationset.ApplicationSetService/Get", {"name": ".."}),
 ]
 
 
@@ -405,6 +408,48 @@ def test_malformed_calls_have_the_code_of_the_real_server(
     method = "/application.ApplicationService/Get"
     expected, actual = ask(real_server.ports["server"], method, body), ask(_port(cli), method, body, token)
     assert actual.status == expected.status == 13
+
+
+@pytest.mark.parametrize(("method", "data"), [
+    ("/application.ApplicationService/Rollback", b"\x0a\x0allmops-dev"),
+    ("/application.ApplicationService/Rollback", b"\x10\x00"),
+    ("/application.ApplicationService/Patch", b"\x0a\x0allmops-dev\x12\x02{}"),
+    ("/application.ApplicationService/RunResourceActionV2", b"\x0a\x0allmops-dev\x4a\x03\x0a\x01a"),
+])  # fmt: skip
+def test_a_missing_required_field_has_the_error_of_the_real_server(
+    cli: CommandLine, real_server: ArgoCD, token: str, method: str, data: bytes
+) -> None:
+    body = frame(data)
+    expected, actual = ask(real_server.ports["server"], method, body), ask(_port(cli), method, body, token)
+    assert (actual.status, unquote(actual.message)) == (expected.status, unquote(expected.message))
+    assert actual.status == 13
+
+
+def test_a_percent_encoded_path_is_decoded_as_by_the_real_server(
+    cli: CommandLine, real_server: ArgoCD, token: str
+) -> None:
+    path, body = "/application%2EApplicationService/List", frame(b"")
+    headers = {"Content-Type": MEDIA, "token": token}
+    for port in (real_server.ports["server"], _port(cli)):
+        answer = Client(port).ask("POST", path, body, headers)
+        assert read_frames(answer.body)[1]["grpc-status"] == "0", port
+
+
+@pytest.mark.parametrize("query", [
+    {"id": {"type": "name", "value": "in-cluster"}}, {"id": {"type": "name_escaped", "value": "in%2dcluster"}},
+    {"id": {"type": "name", "value": "in%2dcluster"}}, {"id": {"type": "server", "value": "https://h"}},
+    {"id": {"type": "name", "value": ""}}, {"id": {"type": "name", "value": "in-cluster"}, "name": "other"},
+    {"name": "in-cluster"}, {"server": "https://kubernetes.default.svc"}, {"name": "other"},
+])  # fmt: skip
+def test_clusters_are_filtered_as_by_the_real_server(
+    cli: CommandLine, real_server: ArgoCD, token: str, query: dict[str, Any]
+) -> None:
+    method = "/cluster.ClusterService/List"
+    body = frame(encode_request(method, query))
+    expected, actual = ask(real_server.ports["server"], method, body), ask(_port(cli), method, body, token)
+    assert (actual.status, expected.status) == (0, 0)
+    names = [[item["name"] for item in answer.document["items"] or ()] for answer in (expected, actual)]
+    assert names[0] == names[1], (query, names)
 
 
 def _port(cli: CommandLine) -> int:
