@@ -11,8 +11,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
-MAX_INLINE_BYTES: Final = 4 << 10  # of a message; a shorter one takes a few milliseconds at most
-SIGNED_IN_THREADS: Final = 2
+MAX_INLINE_BYTES: Final = 4 << 10  # of a message; a shorter one takes milliseconds, and 25 ms at worst
+SIGNED_IN_THREADS: Final = 4  # a list of 1,000 Applications takes seconds, in which short messages pass it
 ANONYMOUS_THREADS: Final = 1
 Result = TypeVar("Result")
 

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, NoReturn, Protocol
+from typing import Any, Final, Protocol
 from urllib.parse import unquote
 
 from argosy.errors import ManifestError
@@ -101,7 +101,7 @@ class GrpcWebGateway:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         response = GrpcWebResponse(send, self._threads, is_tls=self._is_tls)
-        call = _Call(self._build_handler({**scope, "headers": _build_headers(scope)}, _receive_nothing))
+        call = _Call(self._build_handler({**scope, "headers": _build_headers(scope)}, receive))
         try:
             async with asyncio.timeout(_read_timeout(scope)):
                 await self._handle(scope, receive, call, response)
@@ -144,7 +144,12 @@ class GrpcWebGateway:
         task = asyncio.ensure_future(running)
         self._changes.add(task)
         task.add_done_callback(self._changes.discard)
-        await asyncio.shield(task)
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if self._closing.is_set():  # REST requests that the stopping server does not wait for are cancelled, too
+                task.cancel()
+            raise
 
     async def _read_request(
         self, scope: Scope, receive: Receive, method: Method, caller: Caller, client_address: str
@@ -270,10 +275,6 @@ def _build_receive(body: bytes, receive: Receive) -> Receive:
         return events.pop() if events else await receive()
 
     return receive_event
-
-
-async def _receive_nothing() -> NoReturn:
-    raise ClientGone
 
 
 async def _read_chunks(receive: Receive) -> AsyncIterator[bytes]:

@@ -71,10 +71,10 @@ async def test_a_change_goes_on_after_the_deadline_of_its_call_and_is_recorded()
             await started.wait()
         reply = await calling
         assert (reply.status, reply.message) == (4, "context deadline exceeded")
-        assert not list(site.state.audit_trail.lines)
+        assert not site.state.audit_trail.lines
         allowed.set()
         async with asyncio.timeout(HANG_SECONDS):
-            while not list(site.state.audit_trail.lines):
+            while not site.state.audit_trail.lines:
                 await asyncio.sleep(0.01)
     [line] = site.state.audit_trail.lines
     assert (line["who"], line["what"], line["code"]) == ("ann", "POST /api/v1/applications/one/sync", 200)
@@ -92,6 +92,48 @@ async def test_a_reading_call_ends_at_its_deadline_and_is_counted() -> None:
         assert (await ask_raw(client, f"{APPS}/Get", body, token="ann", grpc_timeout="200m")).status == 4
         assert site.state.concurrency_limits.in_flight == 0
     assert site.state.request_counter.requests[("GET", route.path, 504)] == 1
+
+
+async def test_a_call_that_the_server_does_not_wait_for_ends_with_the_server() -> None:
+    started = asyncio.Event()
+
+    async def wait(request: RequestContext) -> JsonResponse:
+        started.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    route = Route("GET", "/api/v1/applications", SignedIn(), wait)
+    site = a_site()
+    async with on_a_socket(site, (route,)) as (client, _):
+        calling = asyncio.create_task(ask_raw(client, f"{APPS}/List", frame(b""), token="ann"))
+        async with asyncio.timeout(HANG_SECONDS):
+            await started.wait()
+    reply = await calling
+    assert (reply.status, reply.message) == (14, "the server is shutting down")
+    assert site.state.request_counter.requests[("GET", route.path, 504)] == 1
+
+
+async def test_a_change_that_is_not_complete_when_the_server_stops_is_recorded_as_failed() -> None:
+    started = asyncio.Event()
+
+    async def wait(request: RequestContext) -> JsonResponse:
+        started.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    site = a_site()
+    route = Route("POST", "/api/v1/applications/{name}/sync", SignedIn(), wait)
+    async with on_a_socket(site, (route,)) as (client, _):
+        body = frame(encode_request(f"{APPS}/Sync", {"name": "one"}))
+        calling = asyncio.create_task(ask_raw(client, f"{APPS}/Sync", body, token="ann"))
+        async with asyncio.timeout(HANG_SECONDS):
+            await started.wait()
+    assert (await calling).status == 14
+    async with asyncio.timeout(HANG_SECONDS):
+        while not site.state.audit_trail.lines:
+            await asyncio.sleep(0.01)
+    [line] = site.state.audit_trail.lines
+    assert (line["who"], line["result"], line["code"]) == ("ann", "failed", 504)
 
 
 async def test_a_method_without_a_route_is_not_implemented() -> None:

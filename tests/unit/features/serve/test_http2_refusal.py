@@ -24,6 +24,13 @@ def test_the_first_bytes_of_a_connection_may_not_tell_its_protocol(data: bytes, 
     assert has_preface(data) is expected
 
 
+def test_bytes_that_are_no_preface_close_the_connection() -> None:
+    refusal = Http2Refusal()
+    assert refusal.receive(b"x" * len(PREFACE)) == b""
+    assert refusal.is_over
+    assert refusal.receive(PREFACE) == b""
+
+
 def test_settings_are_sent_and_acknowledged() -> None:
     assert Http2Refusal().receive(PREFACE + SETTINGS) == SETTINGS + ACK
 

@@ -111,7 +111,7 @@ ROUTES = (
         start_rollback,
         "Start a rollback to an entry of the history.",
         query=APPLICATION_PARAMETERS,
-        request_schema=schema.ROLLBACK,
+        request_schema={**schema.ROLLBACK, "required": ["id"]},
         response_schema=schema.APPLICATION,
         tag="applications",
         operation_id="ApplicationService_Rollback",
