@@ -126,7 +126,9 @@ def make_targets() -> set[str]:
 def test_every_make_target_shown_on_a_page_exists(page: Path) -> None:
     text = page.read_text()
     code = [*(block for _, block in FENCE.findall(text)), *INLINE.findall(FENCE.sub("", text))]
-    targets = {word for code_block in code for word in re.findall(r"^(?:\$ )?make ([a-z0-9-]+)", code_block, re.MULTILINE)}
+    targets = {
+        word for code_block in code for word in re.findall(r"^(?:\$ )?make ([a-z0-9-]+)", code_block, re.MULTILINE)
+    }
     assert targets - make_targets() == set()
 
 
