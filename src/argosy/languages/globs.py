@@ -16,6 +16,7 @@ from argosy.errors import UserError
 
 MAX_GLOB_CHARACTERS: Final = 1_000
 _MAX_ALTERNATIVES: Final = 200
+GLOB_CHARACTERS: Final = frozenset("*?[]{}\\,!")
 _STAR: Final = "*"
 _DOUBLE_STAR: Final = "**"
 _CROSS_SLASHES: Final = {_STAR: ".", _DOUBLE_STAR: "."}
@@ -53,6 +54,11 @@ def is_glob(glob: str) -> bool:
 def escape_ipv6(pattern: str) -> str:
     """Escape the brackets around an IPv6 address of a URL, which are not a set of characters."""
     return _IPV6_HOST.sub(r"\\[\1\\]", pattern)
+
+
+def escape_glob(text: str) -> str:
+    """Return a glob that matches only this text."""
+    return "".join(f"\\{character}" if character in GLOB_CHARACTERS else character for character in text)
 
 
 @lru_cache(maxsize=4096)

@@ -60,6 +60,19 @@ async def test_operation_with_a_forbidden_source_ends_in_error(room: Room, tmp_p
     assert await room.get("ConfigMap", "stolen") is None
 
 
+async def test_repository_whose_secret_names_the_project_is_permitted(room: Room) -> None:
+    room.repository.push(ONE)
+    await room.project(sourceRepos=[])
+    await room.deliver(project="team", syncPolicy=AUTOMATED)
+    assert "is not permitted in project 'team'" in await room.until_condition("InvalidSpecError")
+    labels = {"argocd.argoproj.io/secret-type": "repository"}
+    metadata = {"name": "team-repository", "namespace": "argocd", "labels": labels}
+    values = {"url": room.repository.url, "project": "team"}
+    await room.cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": values})
+    app = await room.until_synced()
+    assert "conditions" not in app["status"]
+
+
 async def test_missing_project_is_a_condition_until_it_is_created(room: Room) -> None:
     room.repository.push(ONE)
     await room.deliver(project="team", syncPolicy=AUTOMATED)

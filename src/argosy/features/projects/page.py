@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from argosy.features.projects import project_views
+from argosy.gitops.application.project_spec import DEFAULT_PROJECT_MANIFEST
 from argosy.gitops.application_client.application_service import utc_now
 from argosy.gitops.application_client.appproject_operations import DEFAULT_PROJECT, TYPE_META
-from argosy.gitops.reconciler.settings_watch import DEFAULT_PROJECT_MANIFEST
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind
 from argosy.kube.well_known_kinds import APP_PROJECT, APPLICATION

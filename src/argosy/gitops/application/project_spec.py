@@ -12,6 +12,14 @@ from typing import Any, Final, NamedTuple
 from argosy.kube.objects.strict_typed_field_reader import FieldReader
 
 BUDGETS_CONFIG_MAP: Final = "argosy-project-budgets"  # controllers write it while a project's work waits for its budget
+DEFAULT_PROJECT_MANIFEST: Final[Mapping[str, Any]] = {
+    "metadata": {"name": "default"},
+    "spec": {
+        "sourceRepos": ["*"],
+        "destinations": [{"server": "*", "namespace": "*"}],
+        "clusterResourceWhitelist": [{"group": "*", "kind": "*"}],
+    },
+}
 
 
 class DestinationPattern(NamedTuple):

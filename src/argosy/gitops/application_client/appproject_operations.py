@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from argosy.errors import Conflict, PolicyError, UserError
-from argosy.gitops.application.project_spec import read_project
+from argosy.gitops.application.project_spec import DEFAULT_PROJECT_MANIFEST, read_project
 from argosy.gitops.application_client.application_service import MAX_WRITE_ATTEMPTS, ApplicationService
-from argosy.gitops.reconciler.settings_watch import DEFAULT_PROJECT_MANIFEST
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.json_equality import is_equal_json
 from argosy.kube.resource_key import ResourceKey

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from argosy.kube.controller.log_context import get_log_fields
@@ -22,6 +23,7 @@ from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import APP_PROJECT, APPLICATION
 
 if TYPE_CHECKING:
+    from argosy.gitops.policy.destination_cluster_lookup import KnownCluster
     from argosy.observability.redaction.secret_mask import SecretMask
     from argosy.observability.redaction.secret_origin_and_scope import SecretOrigin, SecretScope
 
@@ -125,6 +127,7 @@ class QuotableSecrets:
         self._control_namespace, self._is_tracked, self._get_manifest = control_namespace, is_tracked, get_manifest
         self._public = PublicWords(control_namespace=control_namespace)
         self._projects: dict[ResourceKey, str] = {}  # key -> project, for values declared for one project only
+        self._clusters: dict[ResourceKey, tuple[KnownCluster, ...]] = {}  # project-scoped ones, by key of their Secret
         self.mask = SecretMask(lambda: (), self._public, self._find_origin)
         self.mask.find_line_scope = self._find_line_scope
 
@@ -137,11 +140,17 @@ class QuotableSecrets:
         if kind == "Secret" and any(
             secret is not None and self._is_quotable(secret, cluster) for secret in (before, after)
         ):
+            from argosy.gitops.policy.destination_cluster_lookup import read_clusters
             from argosy.gitops.redaction.application_secret_scope import read_declared_project
 
             key = key_of(manifest)
             secret_key = ResourceKey(key.group, key.kind, f"{cluster}/{key.namespace}", key.name)
-            self._set_project(secret_key, read_declared_project(after) if after and not cluster else "")
+            project = read_declared_project(after) if after and not cluster else ""
+            self._set_project(secret_key, project)
+            if after is not None and project:
+                self._clusters[secret_key] = read_clusters([after]).known_clusters
+            else:
+                self._clusters.pop(secret_key, None)
             self.mask.search.on_change(secret_key, after)
         elif kind in PUBLIC_NAME_KINDS and after is not None and not cluster:
             self._add_public_object(after)
@@ -178,7 +187,14 @@ class QuotableSecrets:
             return None
         project = str((application.get("spec") or {}).get("project") or "default")
         project_manifest = self._get_manifest(ResourceKey(*APP_PROJECT, self._control_namespace, project))
-        return replace(self._scopes.get_or_build(application, project_manifest), has_guessable=True)
+        scope = self._scopes.get_or_build(application, project_manifest, partial(self._is_scoped, application))
+        return replace(scope, has_guessable=True)
+
+    def _is_scoped(self, application: Manifest, namespace: str) -> bool:
+        from argosy.gitops.redaction.application_secret_scope import is_in_scoped_cluster
+
+        clusters = [cluster for clusters in list(self._clusters.values()) for cluster in clusters]
+        return is_in_scoped_cluster(application, namespace, clusters)
 
 
 @contextlib.contextmanager

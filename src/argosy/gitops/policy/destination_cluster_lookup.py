@@ -116,23 +116,24 @@ def _read_cluster_secret(secret: Manifest) -> KnownCluster | None:
     if (metadata.get("labels") or {}).get(SECRET_TYPE) != "cluster":
         return None
     data = secret.get("data") or {}
-    server = parse_cluster_address(_decode_field(data, "server"))
+    server = parse_cluster_address(decode_field(data, "server"))
     if not server:
         return None
     paused = (metadata.get("annotations") or {}).get(SKIP_RECONCILE) == "true"
-    names = tuple(sorted({namespace.strip() for namespace in _decode_field(data, "namespaces").split(",")} - {""}))
+    names = tuple(sorted({namespace.strip() for namespace in decode_field(data, "namespaces").split(",")} - {""}))
     return KnownCluster(
-        _decode_field(data, "name") or server,
+        decode_field(data, "name") or server,
         server,
         metadata["name"],
-        _decode_field(data, "project"),
+        decode_field(data, "project"),
         paused,
         names,
-        not names or _decode_field(data, "clusterResources").lower() == "true",
+        not names or decode_field(data, "clusterResources").lower() == "true",
     )
 
 
-def _decode_field(data: Mapping[str, Any], name: str) -> str:
+def decode_field(data: Mapping[str, Any], name: str) -> str:
+    """Return a field of a Secret as text; empty if it is missing or invalid."""
     try:
         return base64.b64decode(str(data.get(name) or "")).decode().strip()
     except (binascii.Error, UnicodeDecodeError):

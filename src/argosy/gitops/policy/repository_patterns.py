@@ -15,14 +15,13 @@ from typing import Final, NamedTuple
 
 from argosy.errors import UserError
 from argosy.gitops.application.repository_url_parser import DEFAULT_PORTS, RepositoryUrl, parse_url
-from argosy.languages.globs import escape_ipv6, is_glob, matches_glob
+from argosy.languages.globs import escape_glob, escape_ipv6, is_glob, matches_glob
 
 _URL: Final = re.compile(r"(?P<scheme>[^:/@]+)://(?P<authority>[^/]*)(?P<path>.*)", re.DOTALL)
 _SCP: Final = re.compile(r"(?P<authority>(?:[^:/]+@)?[^:/@]+):(?!//)(?P<path>.*)", re.DOTALL)
 _ESCAPED: Final = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 _HTTP_USER: Final = re.compile(r"^(https?://)[^/@]*@")
 _INNER_BRACES: Final = re.compile(r"\{([^{}]*)\}")
-_GLOB_CHARACTERS: Final = frozenset("*?[]{}\\,!")
 _MAX_ALTERNATIVES: Final = 200
 _MAX_CACHED: Final = 4_096
 
@@ -134,7 +133,7 @@ def _decode_percent(segment: str) -> str:
 
     def decode(match: re.Match[str]) -> str:
         text = bytes.fromhex(match[0].replace("%", "")).decode(errors="surrogateescape")
-        return "".join(f"\\{char}" if char in _GLOB_CHARACTERS else char for char in text)
+        return escape_glob(text)
 
     return _ESCAPED.sub(decode, segment)
 

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 from argosy.errors import UserError
 from argosy.fair_share import Budget
-from argosy.gitops.application.project_spec import Project, read_project
+from argosy.gitops.application.project_spec import DEFAULT_PROJECT_MANIFEST, Project, read_project
 from argosy.gitops.application.step_results import Assessment
 from argosy.gitops.application.sync_policy import parse_duration
 from argosy.gitops.clusters.cluster_secret import read_exec_programs, read_max_memory
@@ -26,8 +26,9 @@ from argosy.gitops.health.storage_class_facts import read_cluster_facts
 from argosy.gitops.live import CacheReader, Exclusions, TrackingSettings, read_exclusions, read_tracking
 from argosy.gitops.live.exclusions import EXCLUSIONS_SETTING, INCLUSIONS_SETTING
 from argosy.gitops.policy.destination_cluster_lookup import is_own_cluster_enabled, read_clusters
-from argosy.gitops.policy.global_projects import GLOBAL_PROJECTS_KEY, apply_global_projects, deny_everything
+from argosy.gitops.policy.global_projects import GLOBAL_PROJECTS_KEY, deny_everything
 from argosy.gitops.policy.impersonation import read_impersonation
+from argosy.gitops.policy.project_scoped_resources import build_effective_projects
 from argosy.gitops.policy.rbac_config import RBAC_CM, read_access_policy
 from argosy.gitops.reconciler.health_check_failure_log import CheckFailureLog
 from argosy.gitops.reconciler.reconciler_settings import EvaluateJq, ReconcilerSettings
@@ -66,14 +67,6 @@ BUDGET_KEY, BUDGET_WINDOW_KEY = "fairness.project.budget", "fairness.project.win
 # in argosy-cm: patterns of kinds whose status counts only if it is current
 OBSERVED_KINDS_KEY: Final = "sync.observedGeneration"
 _SECRET_TYPE_LABEL: Final = "argocd.argoproj.io/secret-type"
-DEFAULT_PROJECT_MANIFEST: Final[Mapping[str, Any]] = {
-    "metadata": {"name": "default"},
-    "spec": {
-        "sourceRepos": ["*"],
-        "destinations": [{"server": "*", "namespace": "*"}],
-        "clusterResourceWhitelist": [{"group": "*", "kind": "*"}],
-    },
-}
 T = TypeVar("T")
 
 
@@ -288,15 +281,17 @@ class SettingsWatcher:
         self, projects: Mapping[str, Project], argocd_cm: Mapping[str, str], faults: list[str]
     ) -> Mapping[str, Project]:
         """Apply globalProjects to the projects; without a good value of it, all projects permit nothing."""
+        build = partial(build_effective_projects, projects, self._list_argo_secrets())
+        last_good = {GLOBAL_PROJECTS_KEY: self._global_projects or ""}
         if not self._has_argocd_cm:  # missing for a moment, or not listed yet
-            return apply_global_projects(projects, {GLOBAL_PROJECTS_KEY: self._global_projects or ""})
+            return build(last_good)
         try:
-            effective_projects = apply_global_projects(projects, argocd_cm)
+            effective_projects = build(argocd_cm)
         except (UserError, ValueError) as error:
             faults.append(describe_fault(error))
             if self._global_projects is None:
                 return {name: deny_everything(project) for name, project in projects.items()}
-            return apply_global_projects(projects, {GLOBAL_PROJECTS_KEY: self._global_projects})
+            return build(last_good)
         self._global_projects = argocd_cm.get(GLOBAL_PROJECTS_KEY, "")
         return effective_projects
 

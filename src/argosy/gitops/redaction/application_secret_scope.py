@@ -15,6 +15,7 @@ from typing import Any, Final
 from argosy.errors import ArgosyError
 from argosy.gitops.application import IN_CLUSTER, Destination, read_application, read_destination
 from argosy.gitops.application.project_spec import Project, read_project
+from argosy.gitops.policy.destination_cluster_lookup import KnownCluster
 from argosy.gitops.policy.projects import list_violations, permits_destination, permits_kind
 from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
 from argosy.kube.controller.cache import InformerCache
@@ -88,6 +89,20 @@ def build_scope(
     words = "\n".join(dict.fromkeys(_iter_public_words(application)))
     name = str(spec.get("project") or "default")
     return SecretScope(name, frozenset(namespaces), words, git_words=git_words if readable else None, readable=readable)
+
+
+def is_in_scoped_cluster(application: Manifest, namespace: str, clusters: Iterable[KnownCluster]) -> bool:
+    """True if the Application may deliver to a namespace because the Secret of its cluster names its project."""
+    spec = as_mapping(application.get("spec"))
+    wire_destination = as_mapping(spec.get("destination"))
+    server, name = (str(wire_destination.get(field) or "") for field in ("server", "name"))
+    destination = read_destination(server, name, namespace).with_in_cluster_alias
+    return any(
+        cluster.project == str(spec.get("project") or "default")
+        and (destination.server == cluster.server if destination.server else destination.name == cluster.name)
+        and (not cluster.namespaces or namespace in cluster.namespaces)
+        for cluster in clusters
+    )
 
 
 def _find_readable_namespaces(

@@ -15,8 +15,10 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 import orjson
 
 from argosy.gitops.application_client.filtered_app_list import AppRow
+from argosy.gitops.policy.destination_cluster_lookup import read_clusters
 from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.reconciler.render_cache import RenderCache
+from argosy.gitops.redaction.application_secret_scope import is_in_scoped_cluster
 from argosy.gitops.redaction.application_secret_scope_cache import ScopeCache
 from argosy.gitops.redaction.cluster_secret_mask_builder import SecretCacheSource, find_instance_label
 from argosy.gitops.redaction.unmasked_manifest_words import GitText, GitWords
@@ -25,7 +27,7 @@ from argosy.kube.controller.cache import InformerCache
 from argosy.kube.controller.log_context import get_log_fields as fields_of_line
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
-from argosy.kube.well_known_kinds import APP_PROJECT, APPLICATION
+from argosy.kube.well_known_kinds import APP_PROJECT, APPLICATION, SECRET
 from argosy.observability.redaction.secret_mask import MASK_BYTES, SecretMask
 from argosy.observability.redaction.secret_origin_and_scope import INSTALLATION, SecretScope
 from argosy.observability.redaction.secret_text_extraction import list_url_credentials
@@ -100,7 +102,12 @@ class ApplicationMasks:
         project = str(spec.get("project") or "default") if isinstance(spec, dict) else "default"
         project_manifest = self._cache.get(ResourceKey(*APP_PROJECT, self._control, project))
         git = self._find_git(application)
-        return self._scopes.get_or_build(application, project_manifest, partial(self._has_objects, application), git)
+        return self._scopes.get_or_build(application, project_manifest, partial(self._may_deliver, application), git)
+
+    def _may_deliver(self, application: Manifest, namespace: str) -> bool:
+        """True if the Application delivers to a namespace that the spec of its project forbids."""
+        clusters = read_clusters(self._cache.list(SECRET, namespace=self._control)).known_clusters
+        return is_in_scoped_cluster(application, namespace, clusters) or self._has_objects(application, namespace)
 
     def _has_objects(self, application: Manifest, namespace: str) -> bool:
         """True if the Application tracks live objects in a namespace. Checked only if its project forbids that."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -203,6 +204,25 @@ def test_projects_inherit_from_global_projects(desk: Desk) -> None:
     assert desk.settings.current_settings().projects["shop"].source_repos == ("https://git.example/house",)
 
 
+def write_scoped_repository(desk: Desk, project: str, url: str) -> None:
+    labels = {"argocd.argoproj.io/secret-type": "repository"}
+    data = {key: base64.b64encode(text.encode()).decode() for key, text in {"project": project, "url": url}.items()}
+    metadata = {"name": f"repo-{project}", "namespace": "argocd", "labels": labels}
+    desk.write({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data})
+
+
+def test_project_permits_its_scoped_repositories_which_no_project_inherits(desk: Desk) -> None:
+    write_project(desk, "house", {})
+    write_project(desk, "shop", {"stage": "prod"})
+    desk.write(config(globalProjects=PRODUCTION_INHERITS_HOUSE))
+    write_scoped_repository(desk, "shop", "https://git.example/shop")
+    write_scoped_repository(desk, "house", "https://git.example/house")
+    projects = desk.settings.current_settings().projects
+    assert permits_source(projects["shop"], "https://git.example/shop")
+    assert not permits_source(projects["shop"], "https://git.example/house")
+    assert permits_source(projects["house"], "https://git.example/house")
+
+
 MISSPELT_GLOBAL_PROJECTS = [
     "no: list",
     "[oh",
@@ -233,6 +253,7 @@ def test_misspelt_global_projects_deny_everything_until_read_once(desk: Desk, mi
     desk.settings.current_settings()  # before the ConfigMaps are listed: not a good value
     write_project(desk, "house", {}, namespaceResourceBlacklist=[{"group": "", "kind": "Secret"}])
     write_project(desk, "shop", {"stage": "prod"}, sourceRepos=["*"], destinations=[{"server": "*", "namespace": "*"}])
+    write_scoped_repository(desk, "shop", "https://git.example/shop")
     desk.write(config(globalProjects=misspelt))
     rules = desk.settings.current_settings()
     for project in rules.projects.values():

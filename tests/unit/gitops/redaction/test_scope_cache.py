@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import logging
 from typing import Any
 
@@ -21,7 +22,7 @@ from argosy.kube.objects import key_of
 from argosy.kube.resource_key import ResourceKey
 from argosy.observability.redaction.secret_mask import LogMaskFilter
 from support.page_site import CONTROL, StillLookout
-from support.scope_manifests import application, project, secret
+from support.scope_manifests import HERE, application, project, secret
 
 
 def app(name: str = "shop", namespace: str = "web", message: str = "", project: str = "ml") -> dict[str, Any]:
@@ -122,6 +123,30 @@ def test_log_lines_about_one_application_share_a_scope(built: list[str]) -> None
                 LogMaskFilter(secret_mask).filter(record)
                 assert "of-web" not in record.getMessage()
         assert built == ["shop"]
+
+
+def cluster_secret(**values: str) -> dict[str, Any]:
+    data = {name: base64.b64encode(text.encode()).decode() for name, text in values.items()}
+    labels = {"argocd.argoproj.io/secret-type": "cluster"}
+    metadata = {"name": "here", "namespace": CONTROL, "labels": labels}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data}
+
+
+@pytest.mark.parametrize(
+    ("values", "is_masked"),
+    [({"project": "ml"}, True), ({"project": "other"}, False), ({"project": "ml", "namespaces": "jobs"}, False)],
+)
+def test_scope_has_the_namespaces_of_project_scoped_clusters(values: dict[str, str], is_masked: bool) -> None:
+    cluster = cluster_secret(server=HERE, **values)
+    lookout = StillLookout([project(), app(), cluster, secret("web", "of-web-0f5d4c")])
+    assert masks_of(lookout).get_scope(CONTROL, "shop").namespaces == ({"web"} if is_masked else set())
+    engine = QuotableSecrets(CONTROL, lambda manifest: True, lookout.cache.get)
+    for item in (cluster, secret("web", "of-web-0f5d4c")):
+        engine.on_change(None, item)
+    record = logging.LogRecord("argosy", logging.INFO, "", 0, "with of-web-0f5d4c", (), None)
+    with with_log_fields(application=f"{CONTROL}/shop"):
+        LogMaskFilter(engine.mask).filter(record)
+    assert ("of-web" not in record.getMessage()) is is_masked
 
 
 def count_scans(masks: ApplicationMasks, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
