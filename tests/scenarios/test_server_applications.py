@@ -151,6 +151,54 @@ async def test_written_application_can_be_read_immediately(api: ApiScene) -> Non
         assert metadata["labels"] == {"a": "b"} and int(metadata["resourceVersion"]) >= int(version)
 
 
+async def test_error_about_a_project_does_not_tell_whether_it_exists(api: ApiScene) -> None:
+    elsewhere = fresh(project="team")
+    elsewhere["metadata"]["namespace"] = "ml"
+    for application in (fresh(project="nobodys"), elsewhere):
+        response = await api.ask("POST", AT, application)
+        project = application["spec"]["project"]
+        message = f'app is not allowed in project "{project}", or the project does not exist'
+        assert (response.code, response.json()["message"]) == (400, message)
+    name = await create_application(api)
+    moved = {**(await api.get(name))["spec"], "project": "nobodys"}
+    response = await api.ask("PUT", f"{name}/spec", moved)
+    assert response.code == 400 and 'app is not allowed in project "nobodys"' in response.json()["message"]
+
+
+async def test_source_that_does_not_render_is_refused_unless_validation_is_off(api: ApiScene) -> None:
+    application = fresh(source=source(api, "garbage"))
+    message = f"application spec for {application['metadata']['name']} is invalid: InvalidSpecError: "
+    response = await api.ask("POST", AT, application)
+    assert response.code == 400
+    assert response.json()["message"].startswith(
+        f"{message}Unable to generate manifests in garbage: garbage: app path does not exist"
+    )
+    assert await api.room.get("argoproj.io/Application", application["metadata"]["name"], CONTROL) is None
+    assert (await api.ask("POST", f"{AT}?validate=false", application)).code == 200
+
+
+async def test_new_sources_are_rendered_before_they_are_stored(api: ApiScene) -> None:
+    name = await create_application(api, source=source(api, "app"))
+    spec = (await api.get(name))["spec"]
+    for path, ref, expected in (
+        ("garbage", "main", "garbage: app path does not exist"),
+        ("app", "no-such-branch", "there is no branch, tag or commit 'no-such-branch'"),
+    ):
+        broken = {**spec, "source": {**spec["source"], "path": path, "targetRevision": ref}}
+        responses = [
+            await api.ask("PUT", f"{name}/spec", broken),
+            await api.ask("PUT", name, {"metadata": {"name": name}, "spec": broken}),
+            await api.ask("PATCH", name, {"patch": json.dumps({"spec": broken}), "patchType": "merge"}),
+        ]
+        assert [response.code for response in responses] == [400] * 3
+        assert all(expected in response.json()["message"] for response in responses)
+    assert (await api.get(name))["spec"] == spec
+    broken = {**spec, "source": {**spec["source"], "path": "garbage"}}
+    assert (await api.ask("PUT", f"{name}/spec?validate=false", broken)).code == 200
+    changed = {**broken, "syncPolicy": {"syncOptions": ["CreateNamespace=true"]}}
+    assert (await api.ask("PUT", f"{name}/spec", changed)).code == 200, "its sources did not change"
+
+
 async def test_create_of_a_different_existing_application_needs_upsert_and_update(api: ApiScene) -> None:
     application = fresh()
     name = application["metadata"]["name"]
@@ -209,7 +257,7 @@ async def test_operation_in_a_new_application_is_checked_against_its_project(api
     await api.room.project("own-source", sourceRepos=["https://git.example/*"])
     application = {**fresh(project="own-source"), "operation": {"sync": {"source": source}}}
     async with asyncio.timeout(HANG_SECONDS):
-        while "which does not exist" in (await api.ask("POST", AT, application)).body.decode():
+        while "or the project does not exist" in (await api.ask("POST", AT, application)).body.decode():
             await asyncio.sleep(0.05)
     response = await api.ask("POST", AT, application)
     assert response.code == 400, response

@@ -209,6 +209,13 @@ class ApplicationReader:
             app, project, DesiredStateRequest(app.sources, effective_refs), self.reconciler_settings, kinds
         )
 
+    def without_render_cache(self) -> ApplicationReader:
+        """Return a reader that remembers no renders, for an Application that is not stored, and may never be."""
+        reader = copy.copy(self)
+        memos = AppMemos()
+        reader.desired_states = DesiredStateBuilder(RenderCache(self._render_pool, memos), memos)
+        return reader
+
     async def list_kinds(self) -> Catalog:
         return await self._read_client.kinds()
 

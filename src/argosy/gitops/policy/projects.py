@@ -50,8 +50,7 @@ def list_violations(
     if project is None:
         return [f"Application referencing project {app.project} which does not exist"]
     messages = []
-    is_elsewhere = app.namespace != control_namespace
-    if is_elsewhere and not any(matches_glob(pattern, app.namespace) for pattern in project.source_namespaces):
+    if not permits_application_namespace(project, app, control_namespace):
         messages.append(
             f"application '{app.name}' in namespace '{app.namespace}' is not permitted to use project "
             f"'{project.name}': sourceNamespaces does not list it"
@@ -74,6 +73,13 @@ def list_violations(
             f"and no cluster Secret gives it to this project"
         )
     return messages
+
+
+def permits_application_namespace(project: Project, app: Application, control_namespace: str) -> bool:
+    """argo: outside the control namespace, sourceNamespaces must list the namespace of the Application."""
+    return app.namespace == control_namespace or any(
+        matches_glob(pattern, app.namespace) for pattern in project.source_namespaces
+    )
 
 
 def list_forbidden_sources(project: Project, sources: Iterable[Source]) -> list[str]:

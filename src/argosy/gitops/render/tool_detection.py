@@ -30,8 +30,8 @@ def resolve_source_folder(tree: FileTree, path: str) -> str:
     folder, kind = resolve_path(tree, join_path("", path, where), where)
     if not kind and (submodule := find_submodule(tree, folder)):
         raise RenderError(format_submodule_error(submodule), where=where)
-    if not kind:
-        raise RenderError("there is no such folder in the repository: correct the source's path", where=where)
+    if not kind:  # argo: its words
+        raise RenderError("app path does not exist: correct the source's path", where=where)
     if kind != "folder":
         raise RenderError("is a file, but a source's path must be a folder: use the folder of the file", where=where)
     return folder

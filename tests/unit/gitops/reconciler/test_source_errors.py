@@ -41,7 +41,7 @@ class Hosts:
 
 class BrokenRenders:
     async def render(self, request: RenderRequest, *_: Any, **__: Any) -> Any:
-        raise RenderError("there is no such folder in the repository: correct the source's path", where="x")
+        raise RenderError("app path does not exist: correct the source's path", where="x")
 
 
 def application(*sources: dict[str, Any]) -> Application:

@@ -68,7 +68,7 @@ def test_plugin_is_detected_by_its_file_globs() -> None:
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        ("missing", "there is no such folder"),
+        ("missing", "app path does not exist"),
         ("app/a.yaml", "is a file"),
         ("/app", "absolute"),
         ("../app", "leads out of the repository"),
@@ -108,7 +108,7 @@ def test_folder_with_files_is_not_treated_as_a_submodule() -> None:
     tree = TextTree({".gitmodules": MODULES, "vendor/lib/a.yaml": "", "vendor/library/a.yaml": ""})
     assert resolve_source_folder(tree, "vendor/lib") == "vendor/lib"
     assert resolve_source_folder(tree, "vendor/library") == "vendor/library"
-    with pytest.raises(RenderError, match="there is no such folder"):
+    with pytest.raises(RenderError, match="app path does not exist"):
         resolve_source_folder(TextTree({".gitmodules": MODULES}), "vendor/library")
 
 

@@ -22,7 +22,9 @@ from argosy.gitops.application.sources import remove_empty_options
 from argosy.gitops.application_client.application_actions import BACKGROUND, FOREGROUND, delete_application
 from argosy.gitops.application_client.application_patches_and_sources import PATCH_TYPES, apply_patch
 from argosy.gitops.application_client.creation_and_update import change_and_return, create_application
+from argosy.gitops.application_client.source_validation import check_sources_render
 from argosy.gitops.application_client.sync_checks import needs_override_permission
+from argosy.gitops.policy.projects import permits_application_namespace
 from argosy.gitops.reconciler.unknown_state import validate_application
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.json_equality import is_equal_json
@@ -75,6 +77,8 @@ async def create_or_upsert_app(request: RequestContext) -> JsonResponse:
     existing_manifest = await service.get_manifest(app.key)
     if existing_manifest is None:
         _check_project_permits(request, app)
+        if request.query.get_bool("validate", True):
+            await check_sources_render(request.cluster_view.reader, app)
         await create_application(service, _add_initiator(manifest, request.caller.display_name), upsert=False)
         stored = await service.get_manifest(app.key) or manifest
         await wait_until_visible(request, stored)
@@ -205,19 +209,22 @@ async def _write_application(request: RequestContext, app: Application, build_ma
         _check_project_permits(request, written)
         return manifest
 
+    if request.query.get_bool("validate", True):
+        requested = _read_manifest(build_checked(app.wire))
+        if (requested.sources, requested.project) != (app.sources, app.project):
+            await check_sources_render(request.cluster_view.reader, requested)
     written, _ = await change_and_return(service, app, build_checked)
     await wait_until_visible(request, written.wire)
     return written
 
 
 def _check_project_permits(request: RequestContext, app: Application) -> None:
-    """argo: The project must permit the Application, regardless of `validate`."""
+    """argo: The project must permit the Application, regardless of `validate`. No error tells whether it exists."""
     settings = build_reader(request).reconciler_settings
     project = settings.projects.get(app.project)
-    messages = [item.message for item in validate_application(app, project, settings)]
-    if project is None and app.project == "default":
-        messages = [item for item in messages if "which does not exist" not in item]  # the controller creates it
-    if messages:
+    if project is None or not permits_application_namespace(project, app, settings.control_namespace):
+        raise UserError(f'app is not allowed in project "{app.project}", or the project does not exist')
+    if messages := [item.message for item in validate_application(app, project, settings)]:
         raise UserError(f"application spec for {app.name} is invalid: InvalidSpecError: {'; '.join(messages)}")
 
 
@@ -271,7 +278,7 @@ async def delete_requested_app(request: RequestContext) -> JsonResponse:
 
 
 VALIDATE_PARAMETER: Final = QueryParameter(
-    "validate", "Ignored: the project must always permit the Application.", "boolean"
+    "validate", "Render new sources first (default: true). The project must always permit the Application.", "boolean"
 )
 ROUTES = (
     Route(
