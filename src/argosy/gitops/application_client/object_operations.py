@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from argosy.errors import PolicyError, UserError
+from argosy.errors import ClusterError, Conflict, Forbidden, PolicyError, UserError
 from argosy.gitops.application import Application
 from argosy.gitops.application_client.app_state_reader import ApplicationReader
 from argosy.gitops.application_client.application_patches_and_sources import read_patch
@@ -20,6 +20,7 @@ from argosy.gitops.status.application_event_manifests import UNKNOWN_USER, Event
 from argosy.kube.client import PatchKind, Propagation
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import SECRET
 
 
 async def read_objects(reader: ApplicationReader, app: Application, choice: ObjectSelector) -> list[Manifest]:
@@ -54,7 +55,16 @@ async def patch_object(
     except ValueError:
         choices = ", ".join(choice.value for choice in PatchKind)
         raise UserError(f"unknown patch type {patch_type!r}; choose one of {choices}", where="--patch-type") from None
-    await reader.cluster.patch(key_of(manifest), read_patch(text), kind_of_patch=patch_kind)
+    key = key_of(manifest)
+    try:
+        await reader.cluster.patch(key, read_patch(text), kind_of_patch=patch_kind)
+    except (Conflict, Forbidden):
+        raise
+    except (UserError, ClusterError):
+        if key.group_kind != SECRET:
+            raise
+        advice = "the cause is not shown, because it may quote the Secret; correct the patch"
+        raise UserError(f"failed to patch Secret {key.namespace}/{key.name}: {advice}") from None
     await _record_event(reader, app, EventReason.RESOURCE_UPDATED, f"patched resource {_format_name(key_of(manifest))}")
 
 

@@ -70,7 +70,10 @@ async def stream_logs(request: RequestContext) -> StreamResponse:
 async def _list_logs(
     reader: ApplicationReader, app: Application, choice: ObjectSelector, container: str
 ) -> list[ContainerLog]:
-    """List the containers of selected Pods and of Pods owned by selected objects."""
+    """List the containers of selected Pods and of Pods owned by selected objects.
+
+    argo: objects without Pods have no logs. Raises UserError if a Pod or a container that was named is missing.
+    """
     selected_uids: set[str] = set()
     selected_logs: list[ContainerLog] = []
     for manifest in await walk_owned_objects(reader, app):
@@ -80,7 +83,7 @@ async def _list_logs(
         selected_uids.add(str(manifest["metadata"].get("uid") or ""))
         if key_of(manifest).group_kind == POD:
             selected_logs += [ContainerLog(key_of(manifest), item) for item in _list_containers(manifest, container)]
-    if not selected_logs:
+    if not selected_logs and (choice.kind == POD.kind or container):
         message = "no matching Pods or containers"
         raise UserError(f"{message}; list the objects: argosy app tree {app.name}", where=app.name)
     return selected_logs
@@ -134,6 +137,8 @@ async def _stream_frames(
         async for batch in batches:
             for frame_bytes in batch:
                 yield frame_bytes
+    if not selected_logs:
+        return  # argo: without a last frame
     last = build_log_entry(
         "", selected_logs[0].pod.name if len(selected_logs) == 1 else "", current_timestamp(), is_last=True
     )

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from argosy.errors import UserError
 from argosy.features.applications.objects.api import OBJECT_PARAMETERS
 from argosy.features.applications.read.api import APPLICATION_PARAMETERS
 from argosy.features.applications.read.manifests_tree_api import APPLICATION_PATH, READ_PERMISSION, read_object_selector
@@ -17,7 +16,7 @@ from argosy.gitops.application_client.app_state_reader import ApplicationReader
 from argosy.gitops.application_client.application_service import utc_now
 from argosy.gitops.application_client.deep_links import DeepLink, render_links
 from argosy.gitops.application_client.event_list import events_of
-from argosy.gitops.application_client.owned_objects import load_owned_object, walk_owned_objects
+from argosy.gitops.application_client.owned_objects import NotOwnedObject, load_owned_object, walk_owned_objects
 from argosy.gitops.diff import mask_secrets
 from argosy.gitops.policy.sync_windows import WindowError, evaluate_sync_windows, is_active, selects_application
 from argosy.gitops.status.status_json_conversions import as_mapping, omit_empty
@@ -53,7 +52,10 @@ async def _find_object(reader: ApplicationReader, app: Application, name: str, n
             continue
         if (metadata.get("namespace") or "") == namespace:
             return manifest
-    raise UserError("object not found as part of the application; list its objects: argosy app tree", where=app.name)
+    # argo: same message
+    raise NotOwnedObject(
+        f"{name or uid} not found as part of application {app.name}; list its objects: argosy app tree {app.name}"
+    )
 
 
 def _is_about(event: Manifest, manifest: Manifest) -> bool:
