@@ -481,7 +481,9 @@ async def test_objects_outside_the_application_are_refused(api: ApiScene) -> Non
         ("GET", "models/pods/nobody/logs", None),
     ):
         response = await api.ask(method, path, document)
-        assert response.code == 400 and b"foreign" not in re.sub(rb"(ConfigMap )?foreign not found", b"", response.body), (
+        assert response.code == 400 and b"foreign" not in re.sub(
+            rb"(ConfigMap )?foreign not found", b"", response.body
+        ), (
             path,
             response,
         )

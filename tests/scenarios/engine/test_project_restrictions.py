@@ -124,6 +124,25 @@ async def test_unknown_destination_cluster_sets_an_invalid_spec_condition(room: 
     assert "mars" in await room.until_condition("InvalidSpecError")
 
 
+async def test_objects_without_a_namespace_are_invalid_spec_errors(room: Room) -> None:
+    placed = {**config_map("placed", a="one"), "metadata": {"name": "placed", "namespace": "ml"}}
+    deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {"template": {}}}
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "reader"}}
+    room.repository.push({**ONE, "app/placed.yaml": placed, "app/web.yaml": deployment, "app/role.yaml": role})
+    await room.deliver(destination={"server": "https://kubernetes.default.svc"})
+    app = await room.until(lambda status: status.get("conditions"))
+    messages = [(condition["type"], condition["message"]) for condition in app["status"]["conditions"]]
+    expected = ["settings /v1, Kind=ConfigMap", "web apps/v1, Kind=Deployment"]
+    assert sorted(messages) == [("InvalidSpecError", f"Namespace for {name} is missing.") for name in expected]
+    assert app["status"]["sync"]["status"] == "OutOfSync"
+    await room.sync()
+    state = (await room.until_over())["status"]["operationState"]
+    assert state["phase"] == "Error" and "InvalidSpecError: Namespace for settings" in state["message"]
+    assert await room.get("ConfigMap", "placed") is None
+    await room.patch_app({"spec": {"destination": {"namespace": "ml"}}})
+    app = await room.until(lambda status: "conditions" not in status)
+
+
 async def test_destination_by_cluster_name_is_synced(room: Room) -> None:
     room.repository.push(ONE)
     await room.deliver(destination={"name": "in-cluster", "namespace": "ml"}, syncPolicy=AUTOMATED)

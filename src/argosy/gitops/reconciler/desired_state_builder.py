@@ -211,7 +211,20 @@ def place_and_track(
         )
         for key, count in counts.items()
     ]
+    conditions += _build_namespace_errors(by_key.values(), kinds)
     return [*by_key.values(), *unnamed], tuple(conditions)
+
+
+def _build_namespace_errors(manifests: Iterable[Manifest], kinds: Catalog) -> list[AppCondition]:
+    """argo: an object of a namespaced kind needs a namespace, its own or the destination's. Hooks are not checked."""
+    errors = []
+    for manifest in manifests:
+        info, metadata = kinds.get(key_of(manifest).group_kind), manifest["metadata"]
+        if info is not None and info.namespaced and not metadata.get("namespace") and not is_hook(manifest):
+            group, version = split_api_version(str(manifest.get("apiVersion") or ""))
+            message = f"Namespace for {metadata['name']} {group}/{version}, Kind={manifest['kind']} is missing."
+            errors.append(AppCondition(ConditionType.INVALID_SPEC_ERROR, message))
+    return errors
 
 
 def _build_source_warnings(app: Application, rendered: Sequence[RenderResult]) -> list[AppCondition]:

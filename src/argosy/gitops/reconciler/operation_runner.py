@@ -187,7 +187,8 @@ class OperationRunner:
             app_state = await self.comparer.compare_app_state(
                 app, project, desired, settings, kinds, memo.operation_comparison
             )
-        if not app_state.is_complete:
+        is_invalid = any(condition.type is ConditionType.INVALID_SPEC_ERROR for condition in app_state.conditions)
+        if not app_state.is_complete or is_invalid:
             message = (
                 format_conditions([condition for condition in app_state.conditions if condition.type.is_error])
                 or "the comparison failed"
