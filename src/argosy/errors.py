@@ -101,6 +101,8 @@ class SourceTooLarge(SourceError):
 class SignatureError(SourceError):
     """The project requires a signature by one of its keys, and the revision has no valid one."""
 
+    rejected_revision = ""  # the commit that was resolved; it can be compared, but must not be applied
+
 
 class Unsigned(SignatureError):
     """The revision has no signature."""
@@ -119,7 +121,7 @@ class ExpiredSigner(SignatureError):
 
 
 class SignerNotAllowed(SignatureError):
-    """The signature is valid, but its key is not in the project's `signatureKeys`."""
+    """The signature is valid, but the project does not allow its key."""
 
 
 class CannotVerify(SignatureError):

@@ -65,6 +65,7 @@ class IntegrityPolicy(NamedTuple):
 
     repositories: tuple[str, ...]  # globs; `!` before one excludes
     mode: str  # of gpg: none, head or strict
+    keys: tuple[str, ...] = ()  # of gpg: ids of the keys that may sign
 
 
 class DestinationServiceAccount(NamedTuple):
@@ -130,6 +131,7 @@ def read_project(manifest: Mapping[str, Any], where: str = "") -> Project:
             IntegrityPolicy(
                 tuple(repository.read_text("url") for repository in policy.read_map_list("repos")),
                 policy.read_map("gpg").read_text("mode"),
+                policy.read_map("gpg").read_text_list("keys"),
             )
             for policy in spec.read_map("sourceIntegrity").read_map("git").read_map_list("policies")
         ),

@@ -28,6 +28,8 @@ _REFUSAL_MARKERS: Final = (
     "is not permitted to use project",
     "do not match any of the allowed destinations in project",
 )
+_UNVERIFIED_MODE: Final = "none"
+_INTEGRITY_MODES: Final = (_UNVERIFIED_MODE, "head")  # argo: strict, which verifies the history, is rejected
 
 
 def is_project_refusal(message: str) -> bool:
@@ -102,10 +104,7 @@ def _describe_source_denial(project: Project, url: str) -> str:
         return "sourceRepos denies some repositories, and this URL cannot be parsed"
     if not _allows_source(project, address):
         return "sourceRepos does not list it"
-    return (
-        "sourceIntegrity requires verified signatures, which argosy cannot check yet; use signatureKeys instead, or "
-        "exclude the repository there"
-    )
+    return _describe_integrity_error(project, address)
 
 
 def _describe_destination_denial(project: Project, destination: Destination) -> str:
@@ -131,17 +130,39 @@ def permits_source(project: Project, url: str) -> bool:
     denials = [pattern for pattern in project.source_repos if pattern.startswith("!")]
     if denials and (not address.is_parsed or any(is_denied_by(pattern, address) for pattern in denials)):
         return False
-    return _allows_source(project, address) and not _needs_integrity(project, address)
+    return _allows_source(project, address) and not _describe_integrity_error(project, address)
 
 
 def _allows_source(project: Project, address: RepositorySpellings) -> bool:
     return any(is_allowed_by(pattern, address) for pattern in project.source_repos if not pattern.startswith("!"))
 
 
-def _needs_integrity(project: Project, address: RepositorySpellings) -> bool:
-    """True if sourceIntegrity requires signatures of the repository. Not implemented, so nothing passes it."""
-    policies = [policy for policy in project.integrity if policy.mode != "none"]
-    return any(not address.is_parsed or is_selected(policy.repositories, address) for policy in policies)
+def find_signature_keys(project: Project, url: str) -> tuple[str, ...] | None:
+    """Return the ids of the keys that may sign revisions of a repository; None if no signature is required.
+
+    Only for a repository that the project permits. signatureKeys count for repositories that no policy selects.
+    """
+    address = read_repository_spellings(url)
+    for policy in project.integrity:
+        if is_selected(policy.repositories, address):
+            return None if policy.mode == _UNVERIFIED_MODE else policy.keys
+    return project.signature_keys or None
+
+
+def _describe_integrity_error(project: Project, address: RepositorySpellings) -> str:
+    """Return why sourceIntegrity cannot be verified for the repository; empty if it can be, or need not be."""
+    if not address.is_parsed:
+        is_restricted = any(policy.mode != _UNVERIFIED_MODE for policy in project.integrity)
+        return "sourceIntegrity restricts repositories, and this URL cannot be parsed" if is_restricted else ""
+    policies = [policy for policy in project.integrity if is_selected(policy.repositories, address)]
+    if len(policies) > 1:
+        return f"{len(policies)} policies of sourceIntegrity select it; select it in one"  # argo: an error, too
+    if policies and policies[0].mode not in _INTEGRITY_MODES:
+        return (
+            f"its policy in sourceIntegrity has the mode {policies[0].mode!r}, which argosy cannot verify; use "
+            f"{' or '.join(_INTEGRITY_MODES)}"
+        )
+    return ""
 
 
 def permits_destination(project: Project, destination: Destination) -> bool:

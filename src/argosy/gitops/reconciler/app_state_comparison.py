@@ -118,7 +118,8 @@ class AppStateComparer:
         if not desired.is_known:  # only the status names objects of kinds that cannot be listed
             live = await self.list_owned(app, live, settings, kinds, is_allowed)
         inputs = (project, desired.manifests, settings, kinds)
-        spec = (app.wire.get("spec"), app.annotations.get(COMPARE_OPTIONS))
+        # Another revision may have the same manifests, but not the same signature.
+        spec = (app.wire.get("spec"), app.annotations.get(COMPARE_OPTIONS), desired.conditions)
         cached = memo.cached if desired.is_known else None
         if repeat_dry_runs and build_diff_options(app, settings.diff).server_side:
             cached, memo.predictions = None, {}

@@ -52,7 +52,11 @@ class AppStateLoader:
             seconds_waited if is_resolved_again else self._limit_revision_age(app, settings.reconciliation_seconds)
         )
         request = DesiredStateRequest(
-            app.sources, tuple(source.ref for source in app.sources), max_age, refresh == HARD_REFRESH
+            app.sources,
+            tuple(source.ref for source in app.sources),
+            max_age,
+            refresh == HARD_REFRESH,
+            reports_unverified=not app.deletion_timestamp,  # a deletion runs hooks of the desired state
         )
         kinds = await destination.cluster.kinds()
         memo = self._memos[app.key]

@@ -32,5 +32,5 @@ class AppState:
 
     @property
     def is_complete(self) -> bool:
-        """True if everything is known, so that it may be synced."""
-        return self.comparison.status is not SyncStatus.UNKNOWN
+        """True if everything is known and verified, so that it may be synced."""
+        return self.comparison.status is not SyncStatus.UNKNOWN and self.desired.is_verified

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from argosy.errors import PolicyError, UserError
+from argosy.errors import PolicyError, SignatureError, UserError
 from argosy.fair_share import charge_work_to
 from argosy.gitops.application import Application, Source
 from argosy.gitops.application.project_spec import Project
@@ -17,7 +17,7 @@ from argosy.gitops.application.step_results import Checkout, RenderResult
 from argosy.gitops.application.sync_annotations import is_hook, is_skipped, list_hook_phases
 from argosy.gitops.application.unknown_fields import SPEC_FIELDS, list_unknown_fields
 from argosy.gitops.live import add_tracking
-from argosy.gitops.policy.projects import permits_source
+from argosy.gitops.policy.projects import find_signature_keys, permits_source
 from argosy.gitops.reconciler.app_memo import AppMemos, TrackedManifests
 from argosy.gitops.reconciler.desired_state_values import DesiredState, DesiredStateRequest
 from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
@@ -32,11 +32,19 @@ from argosy.kube.resource_key import ResourceKey, split_api_version
 
 DEFAULT_REF: Final = "HEAD"
 TARGET_STATE_ERROR: Final = "Failed to load target state"  # argo: the same message
+INTEGRITY_CHECK: Final = "GIT/GPG"  # argo: the name of the check in conditions
 
 
 def format_load_error(error: UserError) -> str:
     """Format a source error for a condition or an operation: the error with its ref and path."""
     return f"{TARGET_STATE_ERROR}: {error}{f' ({error.source})' if error.source else ''}"
+
+
+def _format_integrity_error(error: SignatureError, sources: Sequence[Source], number: int) -> str:
+    """Format a failed verification for a condition. argo: of several sources it names the source."""
+    name = sources[number].name
+    source = f"source {name}: " if name else f"source {number + 1} of {len(sources)}: "
+    return f"{INTEGRITY_CHECK}: {source if len(sources) > 1 else ''}{error.message}"
 
 
 @contextmanager
@@ -62,7 +70,7 @@ class DesiredStateBuilder:
             app.sources, tuple(source.ref for source in app.sources), settings.reconciliation_seconds
         )
         try:
-            checkouts = await self._fetch_checkouts(project, request, settings)
+            checkouts, _ = await self._fetch_checkouts(project, request, settings)
         except UserError:
             return True
         aliases = {
@@ -90,7 +98,11 @@ class DesiredStateBuilder:
         settings: ReconcilerSettings,
         kinds: Catalog,
     ) -> DesiredState:
-        checkouts = await self._fetch_checkouts(project, request, settings)
+        """Load and render the sources. Raises SignatureError for a revision that is not signed as required.
+
+        With `reports_unverified`, such a revision is rendered, and a ComparisonError names it: nothing may apply it.
+        """
+        checkouts, integrity_errors = await self._fetch_checkouts(project, request, settings)
         add_log_fields(revision=",".join(item.revision for item in checkouts))
         aliases = {source.alias: item for source, item in zip(request.sources, checkouts) if source.alias}
 
@@ -115,24 +127,35 @@ class DesiredStateBuilder:
             revisions=tuple(item.revision for item in checkouts),
             manifests=tracked.manifests,
             tools=tuple(tools),
-            conditions=(*tracked.conditions, *_build_source_warnings(app, rendered)),
+            conditions=(*integrity_errors, *tracked.conditions, *_build_source_warnings(app, rendered)),
             rendered=rendered,
             keys=tracked.keys,
+            is_verified=not integrity_errors,
         )
 
     async def _fetch_checkouts(
         self, project: Project, request: DesiredStateRequest, settings: ReconcilerSettings
-    ) -> list[Checkout]:
-        checkouts = []
-        for source, ref in zip(request.sources, request.refs, strict=True):
+    ) -> tuple[list[Checkout], list[AppCondition]]:
+        """Return a checkout per source, and a condition for each that is not signed as required."""
+        checkouts, integrity_errors = [], []
+        for number, (source, ref) in enumerate(zip(request.sources, request.refs, strict=True)):
             with _add_source_to_errors(source, ref):
                 if source.chart:  # before the host is contacted: as a Git repository it would seem to need credentials
                     raise build_chart_repository_error(source)
-                checkout = await self._fetch_checkout(
-                    source.repo_url, ref, source.tag_prefix, project, request, settings
-                )
+                try:
+                    checkout = await self._fetch_checkout(
+                        source.repo_url, ref, source.tag_prefix, project, request, settings
+                    )
+                except SignatureError as error:
+                    if not (request.reports_unverified and error.rejected_revision):
+                        raise
+                    checkout = await settings.repositories.checkout(
+                        source.repo_url, error.rejected_revision, project=project.name
+                    )
+                    message = _format_integrity_error(error, request.sources, number)
+                    integrity_errors.append(AppCondition(ConditionType.COMPARISON_ERROR, message))
                 checkouts.append(checkout)
-        return checkouts
+        return checkouts, integrity_errors
 
     async def _fetch_checkout(
         self,
@@ -149,7 +172,7 @@ class DesiredStateBuilder:
             project=project.name,
             tag_prefix=prefix,
             max_age=request.max_age,
-            signatures=build_signature_rule(project.signature_keys, settings.signature_keys),
+            signatures=build_signature_rule(find_signature_keys(project, url), settings.signature_keys),
         )
 
     def _track_manifests(

@@ -23,6 +23,7 @@ class DesiredStateRequest:
     refs: tuple[str, ...]
     max_age: float = 0.0
     ignores_cache: bool = False  # argo: a hard refresh; ignores cached renders
+    reports_unverified: bool = False  # to compare only: a revision that fails verification becomes a condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,3 +36,4 @@ class DesiredState:
     rendered: Sequence[RenderResult] = field(default_factory=tuple)
     keys: Sequence[ResourceKey] = ()  # of the desired manifests that have a name
     is_known: bool = True  # False if the sources could not be loaded
+    is_verified: bool = True  # False if a revision is not signed as required: it must not be applied

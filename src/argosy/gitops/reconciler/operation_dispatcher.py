@@ -71,7 +71,9 @@ class OperationDispatcher:
         if not step.state.phase.is_over:
             return OperationResult(step.state, step.wait)
         destination.operation_runner.drop_comparison(app)
-        final_state = _add_missing_result(app, step.state)
+        # argo: a sync that was refused for its signature has the revision, so that a newer one is synced automatically
+        rejected_revisions = () if app_state.desired.is_verified else app_state.desired.revisions
+        final_state = _add_missing_result(app, step.state, rejected_revisions)
         end_events = (application_event_manifests.operation_completed_event(app, final_state),)
         return OperationResult(final_state, 0.0, is_over=True, events=end_events)
 
@@ -193,10 +195,15 @@ class OperationDispatcher:
         return OperationResult(state, unavailable.wait, events=operation_events, is_auto_sync_evaluated=False)
 
 
-def _add_missing_result(app: Application, state: OperationState) -> OperationState:
+def _add_missing_result(
+    app: Application, state: OperationState, rejected_revisions: tuple[str, ...] = ()
+) -> OperationState:
     """argo: an operation that ended before its revision was known has a result too, with its sources."""
     if state.has_result:
         return state
     sync = state.request.sync
     sources = tuple(remove_empty_options(source.wire) for source in sync.sources or app.sources)
-    return replace(state, has_result=True, revision=sync.revision, revisions=sync.revisions, sources=sources)
+    revision, revisions = sync.revision, sync.revisions
+    if not revision and not revisions and rejected_revisions:
+        revision, revisions = ("", rejected_revisions) if app.has_many_sources else (rejected_revisions[0], ())
+    return replace(state, has_result=True, revision=revision, revisions=revisions, sources=sources)

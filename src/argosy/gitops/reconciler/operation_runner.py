@@ -181,7 +181,8 @@ class OperationRunner:
         if not state.has_result:
             return OperationStep(self._pin_revision(app, state, desired), 0.0)
         app_state = compared
-        if compared.desired.manifests is not desired.manifests:  # another revision, or other sources
+        # another revision, or other sources; or the newest revision is not verified, unlike this one
+        if compared.desired.manifests is not desired.manifests or not compared.desired.is_verified:
             memo = self._memos[app.key].get_connection(self.cluster)
             memo.operation_comparison = memo.operation_comparison or ComparisonMemo()
             app_state = await self.comparer.compare_app_state(

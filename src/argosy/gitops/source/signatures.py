@@ -1,4 +1,4 @@
-"""Verifies that a revision is signed with one of the signatureKeys of its project.
+"""Verifies that a revision is signed with one of the keys that its project allows.
 
 In: a commit or tag of a mirror, public keys, the ids of the allowed keys. Out: the id of the signing key, or a
 SignatureError that says what to do. Never: uses the user's own keys or gpg settings; fetches a key.
@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -35,6 +35,13 @@ MAX_KEYS = 2000
 GPG_OPTIONS = "batch no-tty no-autostart no-auto-key-retrieve no-auto-key-locate disable-dirmngr no-permission-warning"
 _STATUS_LINE = re.compile(r"^\[GNUPG:\] ([A-Z_]+)(?: (.*))?$", re.MULTILINE)
 _KEY_ID = re.compile(r"[0-9A-F]{16}|[0-9A-F]{40}")
+_AUTHOR_LINE = re.compile(rb"^(?:author|tagger) (.*>)", re.MULTILINE)
+MAX_AUTHOR_LENGTH = 200
+_EXPIRED_RESULTS = {  # argo: the same words
+    "EXPSIG": "expired signature",
+    "EXPKEYSIG": "signed with expired key",
+    "REVKEYSIG": "signed with revoked key",
+}
 _RESULT_KEYWORDS = ("GOODSIG", "BADSIG", "ERRSIG", "EXPSIG", "EXPKEYSIG", "REVKEYSIG")
 
 
@@ -63,21 +70,36 @@ class SignedObject:
     id: str
     is_tag: bool
     where: str  # the repository
+    revision: str = ""  # the name of the tag, or the commit
 
     @property
     def name(self) -> str:
         return f"the {'tag' if self.is_tag else 'commit'} {self.id[:12]}"
 
+    def describe_failure(self, author: str, result: str, key: str = "") -> str:
+        """argo: the same sentence, for conditions."""
+        return f"Failed verifying revision {self.revision or self.id} by '{author}': {result} (key_id={key})"
 
-def build_signature_rule(allowed_keys: Sequence[str], public_keys: Mapping[str, str]) -> SignatureRule | None:
-    """Build the rule from a project's signatureKeys and argocd-gpg-keys-cm. None: the project requires no signature."""
-    return SignatureRule(tuple(allowed_keys), dict(public_keys)) if allowed_keys else None
+
+def build_signature_rule(allowed_keys: Sequence[str] | None, public_keys: Mapping[str, str]) -> SignatureRule | None:
+    """Build the rule from a project's keys and argocd-gpg-keys-cm. None: the project requires no signature."""
+    return None if allowed_keys is None else SignatureRule(tuple(allowed_keys), dict(public_keys))
 
 
 def short_key_id(key: str) -> str:
     """argo: the last sixteen hex digits of a key id or fingerprint; empty if it is neither."""
     upper = key.strip().upper().removeprefix("0X")
     return upper[-16:] if _KEY_ID.fullmatch(upper) else ""
+
+
+@contextlib.contextmanager
+def add_rejected_revision(revision: str) -> Iterator[None]:
+    """Add the commit to a SignatureError, so that it can be compared."""
+    try:
+        yield
+    except SignatureError as error:
+        error.rejected_revision = revision
+        raise
 
 
 async def verify_signature(signed: SignedObject, rule: SignatureRule, scratch: Path) -> str:
@@ -101,7 +123,24 @@ async def verify_signature(signed: SignedObject, rule: SignatureRule, scratch: P
         raise BadSignature(f"{signed.name} is too large to verify; recreate it", where=signed.where) from None
     header, _, message = object_dump.stdout.partition(b"\n\n")
     looks_signed = b"\n-----BEGIN " in message if signed.is_tag else b"\ngpgsig" in header
-    return _read_result(signed, rule, verification.code, _STATUS_LINE.findall(verification.stderr), looks_signed)
+    checked = _CheckedObject(signed, _read_author(header), looks_signed)
+    return _read_result(checked, rule, verification.code, _STATUS_LINE.findall(verification.stderr))
+
+
+@dataclass(frozen=True, slots=True)
+class _CheckedObject:
+    """A commit or tag with what its content says about itself."""
+
+    signed: SignedObject
+    author: str
+    looks_signed: bool
+
+
+def _read_author(header: bytes) -> str:
+    """Return the name and address of the author or tagger, as printable text of limited length."""
+    match = _AUTHOR_LINE.search(header)
+    text = match[1].decode(errors="replace") if match else "unknown"
+    return "".join(char if char.isprintable() else "?" for char in text)[:MAX_AUTHOR_LENGTH]
 
 
 @contextlib.asynccontextmanager
@@ -130,61 +169,60 @@ def _write_keyring(home: Path, rule: SignatureRule) -> list[str]:
     return [str(file) for file in files]
 
 
-def _read_result(
-    signed: SignedObject, rule: SignatureRule, code: int, status: Sequence[tuple[str, str]], looks_signed: bool
-) -> str:
+def _read_result(checked: _CheckedObject, rule: SignatureRule, code: int, status: Sequence[tuple[str, str]]) -> str:
+    signed = checked.signed
     results = [(keyword, details.split()) for keyword, details in status if keyword in _RESULT_KEYWORDS]
     valid = [details.split() for keyword, details in status if keyword == "VALIDSIG"]
     if not results:
-        raise _no_result_error(signed, looks_signed)
+        raise _no_result_error(checked)
     keyword, fields = results[0]
     key = short_key_id(fields[0]) if fields else ""
     if len(results) > 1 or len(valid) > 1:
-        raise BadSignature(f"{signed.name} has more than one signature; recreate it with one", where=signed.where)
+        failure = signed.describe_failure(checked.author, "bad signature", key)
+        raise BadSignature(f"{failure}; it has more than one signature; recreate it with one", where=signed.where)
     if keyword != "GOODSIG" or code or not valid:
-        raise _signature_error(signed, keyword, key)
+        raise _signature_error(checked, keyword, key)
     # The signing key may be a subkey; the id of its primary key comes last.
     signers = [short for part in (valid[0][0], valid[0][-1]) if (short := short_key_id(part))]
     if not any(rule.allows(signer) for signer in signers):
+        failure = signed.describe_failure(checked.author, "signed with unallowed key", key)
         raise SignerNotAllowed(
-            f"{signed.name} is signed with key {key}, which is not in the signatureKeys of the project; "
-            "sign it with one of them, or add the key there",
+            f"{failure}; sign it with a key that the project allows, or add this key to sourceIntegrity or "
+            "signatureKeys of the project",
             where=signed.where,
         )
     return next(signer for signer in signers if rule.allows(signer))
 
 
-def _no_result_error(signed: SignedObject, looks_signed: bool) -> SignatureError:
-    if looks_signed:
+def _no_result_error(checked: _CheckedObject) -> SignatureError:
+    signed = checked.signed
+    if checked.looks_signed:
+        failure = signed.describe_failure(checked.author, "bad signature")
         return BadSignature(
-            f"{signed.name} has a signature that gpg cannot read, such as an ssh signature; sign it with GnuPG",
+            f"{failure}; gpg cannot read its signature, such as an ssh signature; sign it with GnuPG",
             where=signed.where,
         )
     command = "git tag -s" if signed.is_tag else "git commit -S"
-    return Unsigned(
-        f"{signed.name} is not signed, but the project requires it; sign it with `{command}` and push, or remove "
-        "signatureKeys from the project",
-        where=signed.where,
-    )
+    failure = signed.describe_failure(checked.author, "unsigned")
+    return Unsigned(f"{failure}; sign it with `{command}` and push", where=signed.where)
 
 
-def _signature_error(signed: SignedObject, keyword: str, key: str) -> SignatureError:
+def _signature_error(checked: _CheckedObject, keyword: str, key: str) -> SignatureError:
+    signed = checked.signed
     if keyword == "ERRSIG":
+        failure = signed.describe_failure(checked.author, "signed with key not in keyring", key)
         return UnknownSigner(
-            f"{signed.name} is signed with key {key}, whose public key is unknown; add it to the ConfigMap "
-            f"{KEYS_CONFIG_MAP}, or sign with a known key",
+            f"{failure}; add the public key to the ConfigMap {KEYS_CONFIG_MAP}, or sign with a known key",
             where=signed.where,
         )
-    expired = {"EXPSIG": "a signature that has expired", "EXPKEYSIG": f"key {key}, which has expired"}
-    expired["REVKEYSIG"] = f"key {key}, which was revoked"
-    if keyword in expired:
+    if result := _EXPIRED_RESULTS.get(keyword):
+        failure = signed.describe_failure(checked.author, result, key)
         return ExpiredSigner(
-            f"{signed.name} is signed with {expired[keyword]}; sign it again with a valid key, or renew the key in the "
-            f"ConfigMap {KEYS_CONFIG_MAP}",
+            f"{failure}; sign it again with a valid key, or renew the key in the ConfigMap {KEYS_CONFIG_MAP}",
             where=signed.where,
         )
+    failure = signed.describe_failure(checked.author, "bad signature", key)
     return BadSignature(
-        f"the signature of {signed.name} (key {key or 'unknown'}) does not match its content; do not use it, and find "
-        "out who pushed it",
+        f"{failure}; the signature does not match its content; do not use it, and find out who pushed it",
         where=signed.where,
     )

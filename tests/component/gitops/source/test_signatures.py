@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -22,53 +20,16 @@ from argosy.errors import (
 )
 from argosy.gitops.source.repository_mirrors import Repositories
 from argosy.gitops.source.signatures import SignatureRule, build_signature_rule, short_key_id
+from support.signing_keys import LONG_AGO, Keys, open_keys
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(not shutil.which("gpg"), reason="gpg is not installed")]
 Opened = Callable[..., Repositories]
-LONG_AGO = "20200101T000000"
-
-
-class Keys:
-    """A GnuPG home with the private keys of several people."""
-
-    def __init__(self, home: Path) -> None:
-        self.home = home
-        home.mkdir(mode=0o700)
-        self.ids = {name: self.make(name) for name in ("alice", "bob", "carol", "rita")}
-        self.ids["olga"] = self.make("olga", "1d", "--faked-system-time", LONG_AGO)
-        self.gpg("--quick-add-key", self.fingerprint("carol"), "ed25519", "sign", "never")
-        revocation = (home / "openpgp-revocs.d" / f"{self.fingerprint('rita')}.rev").read_text()
-        self.revocation = revocation.replace(":-----BEGIN", "-----BEGIN")
-
-    def gpg(self, *arguments: str, input: str = "") -> str:
-        command = ["gpg", "--batch", "--quiet", "--no-tty", "--pinentry-mode", "loopback", "--passphrase", ""]
-        env = {"PATH": os.environ["PATH"], "GNUPGHOME": str(self.home), "LC_ALL": "C"}
-        done = subprocess.run([*command, *arguments], env=env, input=input, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    def make(self, name: str, lasts: str = "never", *more: str) -> str:
-        self.gpg(*more, "--quick-gen-key", f"{name} <{name}@example.com>", "ed25519", "cert,sign", lasts)
-        return self.fingerprint(name)[-16:]
-
-    def fingerprint(self, name: str) -> str:
-        listing = self.gpg("--with-colons", "--list-keys", f"{name}@example.com")
-        return re.findall(r"^fpr:+([0-9A-F]{40}):", listing, re.MULTILINE)[0]
-
-    def public(self, *names: str) -> dict[str, str]:
-        """Return public keys as in the ConfigMap argocd-gpg-keys-cm."""
-        return {self.ids[name]: self.gpg("--armor", "--export", self.fingerprint(name)) for name in names}
 
 
 @pytest.fixture(scope="module")
 def keys(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keys]:
-    if not shutil.which("gpg"):
-        pytest.skip("gpg is not installed")
-    keyring = Keys(tmp_path_factory.mktemp("k") / "h")
-    yield keyring
-    subprocess.run(
-        ["gpgconf", "--kill", "all"], env={"PATH": os.environ["PATH"], "GNUPGHOME": str(keyring.home)}, check=False
-    )
+    with open_keys(tmp_path_factory.mktemp("k") / "h") as keyring:
+        yield keyring
 
 
 @pytest.fixture
@@ -110,7 +71,7 @@ async def test_unsigned_commit_is_rejected_and_the_last_checkout_stays_usable(
     repositories, url = opened(), str(repository.path)
     await repositories.checkout(url, "main", signatures=rule)
     unsigned = repository.commit({"a": "bad"})
-    with pytest.raises(Unsigned, match=r"is not signed.*git commit -S"):
+    with pytest.raises(Unsigned, match=r"unsigned \(key_id=\).*git commit -S"):
         await repositories.checkout(url, "main", signatures=rule)
     assert (await repositories.checkout(url, good, signatures=rule)).tree.read_file("a") == b"good"
     # A checkout without a rule accepts it, but a project with a rule does not.
@@ -186,12 +147,12 @@ async def test_expired_and_revoked_keys_are_rejected(
     then.chmod(0o700)
     signer("olga", program=str(then))
     rule = SignatureRule((keys.ids["olga"], keys.ids["rita"]), keys.public("olga", "rita"))
-    with pytest.raises(ExpiredSigner, match="which has expired"):
+    with pytest.raises(ExpiredSigner, match="signed with expired key"):
         await opened().checkout(str(repository.path), "main", signatures=rule)
     commit = signer("rita")
     assert (await opened().checkout(str(repository.path), "main", signatures=rule)).revision == commit
     revoked = SignatureRule(rule.allowed_keys, rule.public_keys | {"revocation": keys.revocation})
-    with pytest.raises(ExpiredSigner, match="which was revoked"):
+    with pytest.raises(ExpiredSigner, match="signed with revoked key"):
         await opened().checkout(str(repository.path), "main", signatures=revoked)
 
 
@@ -206,13 +167,14 @@ async def test_annotated_tag_is_verified_itself_and_lightweight_tag_by_commit(
     repository.tag("plain")
     for ref in ("v1.0.0", "1.x", "refs/tags/v1.0.0"):
         assert (await repositories.checkout(url, ref, signatures=rule)).revision == unsigned
-    with pytest.raises(Unsigned, match="the commit"):
+    with pytest.raises(Unsigned, match=f"revision {unsigned} ") as rejected:
         await repositories.checkout(url, "plain", signatures=rule)
+    assert rejected.value.rejected_revision == unsigned
     signer("alice")
     repository.git("tag", "-a", "-m", "not signed", "v2.0.0", "main")
     repository.tag("light")
     await repositories.checkout(url, "light", signatures=rule)
-    with pytest.raises(Unsigned, match=r"the tag .* is not signed.*git tag -s"):
+    with pytest.raises(Unsigned, match=r"revision v2.0.0 by .*: unsigned .*git tag -s"):
         await repositories.checkout(url, "v2.0.0", signatures=rule)
 
 
@@ -287,4 +249,6 @@ async def test_invalid_key_id_allows_no_signer(repository, signer, keys: Keys, o
 
 
 def test_project_without_signature_keys_has_no_signature_rule(keys: Keys) -> None:
-    assert build_signature_rule([], keys.public("alice")) is None
+    assert build_signature_rule(None, keys.public("alice")) is None
+    no_key = build_signature_rule((), keys.public("alice"))
+    assert no_key is not None and not no_key.allows(keys.ids["alice"])

@@ -11,6 +11,7 @@ from argosy.gitops.application.project_spec import Project, read_project
 from argosy.gitops.policy.destination_cluster_lookup import DestinationClusters, KnownCluster
 from argosy.gitops.policy.projects import (
     find_permission_error,
+    find_signature_keys,
     list_violations,
     permits_destination,
     permits_kind,
@@ -189,16 +190,17 @@ def test_error_names_the_list_that_forbids_a_kind(spec: dict[str, Any], is_names
     ("policies", "is_refused"),
     [
         ([], False),
-        ([{"repos": [{"url": "*"}], "gpg": {"mode": "head", "keys": ["A"]}}], True),
+        ([{"repos": [{"url": "*"}], "gpg": {"mode": "head", "keys": ["A"]}}], False),
+        ([{"repos": [{"url": "*"}], "gpg": {"mode": "head"}}] * 2, True),
         ([{"repos": [{"url": "*"}], "gpg": {"mode": "strict"}}], True),
         ([{"repos": [{"url": "*"}]}], True),
         ([{"repos": [{"url": "*"}], "gpg": {"mode": "none"}}], False),
-        ([{"repos": [{"url": "https://git.example/**"}], "gpg": {"mode": "head"}}], True),
-        ([{"repos": [{"url": "https://other.example/**"}], "gpg": {"mode": "head"}}], False),
-        ([{"repos": [{"url": "*"}, {"url": "!https://GIT.example:443/a/*"}], "gpg": {"mode": "head"}}], False),
+        ([{"repos": [{"url": "https://git.example/**"}], "gpg": {"mode": "strict"}}], True),
+        ([{"repos": [{"url": "https://other.example/**"}], "gpg": {"mode": "strict"}}], False),
+        ([{"repos": [{"url": "*"}, {"url": "!https://GIT.example:443/a/*"}], "gpg": {"mode": "strict"}}], False),
     ],
 )
-def test_sources_selected_by_source_integrity_are_refused(policies: list[Any], is_refused: bool) -> None:
+def test_source_is_refused_if_its_integrity_cannot_be_verified(policies: list[Any], is_refused: bool) -> None:
     rules = project(sourceRepos=["*"], sourceIntegrity={"git": {"policies": policies}})
     assert permits_source(rules, "https://git.example/a/b") is not is_refused
     app = read_application({"spec": {"project": "ml", "source": {"repoURL": "https://git.example/a/b"}}})
@@ -206,3 +208,18 @@ def test_sources_selected_by_source_integrity_are_refused(policies: list[Any], i
         violation for violation in list_violations(rules, app, control_namespace="") if "sourceIntegrity" in violation
     ]
     assert bool(reasons) is is_refused
+
+
+def test_integrity_policy_decides_which_keys_may_sign_and_signature_keys_count_for_other_repositories() -> None:
+    def keys(url: str, **policy: Any) -> tuple[str, ...] | None:
+        policies = [{"repos": [{"url": "https://git.example/**"}], "gpg": policy}] if policy else []
+        spec: dict[str, Any] = {"signatureKeys": [{"keyID": "OLD"}], "sourceIntegrity": {"git": {"policies": policies}}}
+        return find_signature_keys(project(sourceRepos=["*"], **spec), url)
+
+    selected, other = "https://git.example/a/b", "https://other.example/a/b"
+    assert keys(selected) == ("OLD",)
+    assert keys(selected, mode="head", keys=["NEW"]) == ("NEW",)
+    assert keys(selected, mode="head") == ()
+    assert keys(selected, mode="none") is None
+    assert keys(other, mode="head", keys=["NEW"]) == ("OLD",)
+    assert find_signature_keys(project(sourceRepos=["*"]), other) is None

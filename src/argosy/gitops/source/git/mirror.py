@@ -36,8 +36,8 @@ from argosy.gitops.source.git.mirror_folder_file_operations import (
 )
 from argosy.gitops.source.git.mirror_remote import FETCH_ARGUMENTS, MirrorRemote
 from argosy.gitops.source.git.object_reader import SUSPECT_MARKER, ObjectReader
-from argosy.gitops.source.git.refs import COMMIT_ID, SHORT_COMMIT_ID, Refs
-from argosy.gitops.source.signatures import SignatureRule, SignedObject, verify_signature
+from argosy.gitops.source.git.refs import COMMIT_ID, SHORT_COMMIT_ID, TAGS_PREFIX, Refs
+from argosy.gitops.source.signatures import SignatureRule, SignedObject, add_rejected_revision, verify_signature
 
 ALL_REFS = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
 INTERNAL_REFS = "+refs/argosy/*:refs/argosy/*"
@@ -75,7 +75,9 @@ class Mirror:
             return cached
         revision, tag, refs = await self._resolve(ref, tag_prefix, max_age)
         if signatures is not None:
-            await self._verify(ref, revision, tag, signatures)
+            name = refs.full_name(ref, tag_prefix).removeprefix(TAGS_PREFIX) if tag and refs else revision
+            with add_rejected_revision(revision):
+                await self._verify(ref, revision, tag, signatures, name)
         tree = await asyncio.to_thread(self._load_tree, revision)
         with contextlib.suppress(CorruptSource):  # the tree was verified by its id; the next refresh repairs the mirror
             await self._pin_revision(_pin_name(ref, tag_prefix, signatures), revision)
@@ -218,12 +220,12 @@ class Mirror:
 
     # -- signatures ------------------------------------------------------------------------------------------------
 
-    async def _verify(self, ref: str, revision: str, tag: str, rule: SignatureRule) -> None:
+    async def _verify(self, ref: str, revision: str, tag: str, rule: SignatureRule, name: str) -> None:
         """argo: an annotated tag must be signed itself; for a branch, commit or plain tag, the commit must be."""
         pin = f"refs/argosy/signed/{rule.digest}/{revision}"
         if COMMIT_ID.fullmatch(ref):  # it may have been verified through a signed tag
             tag = await self._resolve_local(pin, "tag")
-        signed = SignedObject(self.folder, tag or revision, bool(tag), self.remote.display_url)
+        signed = SignedObject(self.folder, tag or revision, bool(tag), self.remote.display_url, name)
         cache_key = (signed.id, revision, rule.digest)
         verified_at = self._verified_at.get(cache_key)
         if verified_at is None or verified_at < self._clock() - VERIFICATION_TTL_SECONDS:
