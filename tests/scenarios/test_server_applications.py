@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from argosy.kube.objects import dump_yaml
 from argosy.kube.resource_key import ResourceKey
+from support.api_client import definition, version, widget
 from support.api_with_engine import AT, CONTROL, LINES, SECRET_VALUE, ApiScene, a_folder, api_scene
 from support.deadlines import HANG_SECONDS
 
@@ -435,6 +437,27 @@ async def test_failed_patch_of_a_secret_has_no_details(api: ApiScene, kind: str,
     response = await api.ask("POST", f"models/resource?{hidden}&patchType=application/{kind}%2Bjson", patch)
     message = "failed to patch Secret ml/hidden: the cause is not shown, because it may quote the Secret"
     assert (response.code, response.json()["message"]) == (400, f"{message}; correct the patch")
+
+
+@pytest.mark.parametrize("has_subresource", [True, False])
+async def test_action_writes_the_status_of_kinds_with_and_without_the_subresource(
+    api: ApiScene, has_subresource: bool
+) -> None:
+    plural, kind = ("dials", "Dial") if has_subresource else ("plates", "Plate")
+    served = version(**({"subresources": {"status": {}}} if has_subresource else {}))
+    await api.room.cluster.create(definition(served, plural=plural))
+    name = f"app-{plural}"
+    api.room.repository.push({f"{plural}/one.yaml": {**widget("one", size=1), "kind": kind}})
+    script = "obj.spec.size = 2; obj.status = {phase = 'Set'}; return obj"
+    actions = {"discovery.lua": "return {set = {}}", "definitions": [{"name": "set", "action.lua": script}]}
+    await api.room.configure({f"resource.customizations.actions.argosy.dev_{kind}": dump_yaml(actions)})
+    await api.room.deliver(name, plural, syncPolicy={"automated": {}})
+    await api.room.until_synced(name=name)
+    one = named(kind, "one", "argosy.dev")
+    await api.seen(name, lambda app: app["status"]["resources"][0]["name"] == "one")
+    assert (await api.ask("POST", f"{name}/resource/actions?{one}", "set")).json() == {}
+    live = await api.room.get(f"argosy.dev/{kind}", "one") or {}
+    assert (live["spec"]["size"], live["status"]) == (2, {"phase": "Set"})
 
 
 async def test_resource_changes_are_impersonated_like_a_sync(api: ApiScene) -> None:

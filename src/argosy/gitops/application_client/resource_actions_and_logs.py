@@ -5,7 +5,7 @@ In: a reader, an Application, an object selector. Out: actions, log lines. Never
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -112,7 +112,9 @@ async def run_action(
             await _check_creation_permitted(reader, app, impact.manifest)
             await reader.cluster.create(impact.manifest)
             continue
-        main_patch, status_patch = split_status(build_patch(manifest, impact))
+        patch = build_patch(manifest, impact)
+        has_status = "status" in await _list_subresources(reader, key)
+        main_patch, status_patch = split_status(patch) if has_status else (patch, {})
         if main_patch:
             await reader.cluster.patch(key, main_patch)
         if status_patch:
@@ -122,6 +124,11 @@ async def run_action(
     await reader.service.record_event(
         build_event(app, EventReason.RESOURCE_ACTION_RAN, message, timestamp=current_timestamp(), username=user)
     )
+
+
+async def _list_subresources(reader: ApplicationReader, key: ResourceKey) -> Sequence[str]:
+    info = (await reader.cluster.kinds()).get(key.group_kind)
+    return info.subresources if info is not None else ()
 
 
 async def _check_creation_permitted(reader: ApplicationReader, app: Application, manifest: Manifest) -> None:
