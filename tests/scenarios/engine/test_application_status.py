@@ -184,6 +184,20 @@ async def test_changed_managed_namespace_metadata_is_out_of_sync_until_synced(ro
     assert namespace["metadata"]["labels"]["team"] == "serving"
 
 
+async def test_managed_namespace_metadata_takes_over_labels_that_kubectl_applied(room: Room) -> None:
+    room.repository.push(ONE)
+    existing = {"name": "fresh", "labels": {"test": "yes"}}
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": existing}
+    await room.cluster.create(namespace, manager="kubectl-client-side-apply")
+    policy = {"syncOptions": ["CreateNamespace=true"], "managedNamespaceMetadata": {"labels": {"team": "ml"}}}
+    destination = {"server": "https://kubernetes.default.svc", "namespace": "fresh"}
+    await room.deliver(syncPolicy=policy, destination=destination)
+    await room.sync(syncOptions=policy["syncOptions"])
+    await room.until_synced()
+    labels = (await room.get("Namespace", "fresh", "") or {})["metadata"]["labels"]
+    assert labels == {"team": "ml", "kubernetes.io/metadata.name": "fresh"}
+
+
 async def test_application_that_was_never_loaded_is_healthy_and_unknown(room: Room) -> None:
     room.repository.push({"README": "no app here"})
     await room.deliver()

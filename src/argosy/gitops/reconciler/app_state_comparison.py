@@ -236,6 +236,10 @@ class AppStateComparer:
             key, (metadata.get("uid"), metadata.get("resourceVersion")), partial(self._fetch_object, key)
         )
 
+    async def fetch_full_object(self, manifest: Manifest) -> Manifest:
+        """Return the object with all fields, from the cluster if the cache has only some of them."""
+        return (await self._fetch_object(key_of(manifest)) or manifest) if is_trimmed(manifest) else manifest
+
     async def _fetch_object(self, key: ResourceKey) -> Manifest | None:
         try:
             return await self.cluster.get(key)

@@ -251,7 +251,7 @@ class OperationRunner:
         if options.is_on("RespectIgnoreDifferences"):
             comparison = await keep_ignored_fields(app, comparison, settings)
         occasion = OperationContext(app, state.revision or " ".join(state.revisions), state.started, state.retries)
-        live = {**app_state.live, **self._list_hooks_and_namespace(app, comparison, occasion)}
+        live = {**app_state.live, **await self._list_hooks_and_namespace(app, comparison, occasion)}
         tasks = plan_tasks(comparison, request, occasion, options, live)
         prunes = sum(1 for pair in comparison.pairs if pair.desired is None)
 
@@ -341,14 +341,17 @@ class OperationRunner:
 
         return find_hold
 
-    def _list_hooks_and_namespace(
+    async def _list_hooks_and_namespace(
         self, app: Application, comparison: AppComparison, occasion: OperationContext
     ) -> dict[ResourceKey, Manifest]:
         """Return the live hooks of this operation and the destination namespace, which are in no pair."""
-        keys = [ResourceKey("", "Namespace", "", app.destination.namespace)]
-        keys += [task.key for task in plan_hook_tasks(comparison.hooks, occasion, {})]
+        namespace_key = ResourceKey("", "Namespace", "", app.destination.namespace)
+        keys = [namespace_key, *(task.key for task in plan_hook_tasks(comparison.hooks, occasion, {}))]
         newest = ((key, self.comparer.cluster.find_newest(key, self.comparer.cache.get(key))) for key in keys)
-        return {key: manifest for key, manifest in newest if manifest is not None}
+        live = {key: manifest for key, manifest in newest if manifest is not None}
+        if app.policy.namespace_metadata is not None and (namespace := live.get(namespace_key)) is not None:
+            live[namespace_key] = await self.comparer.fetch_full_object(namespace)  # for its field managers
+        return live
 
 
 def _has_hooks_to_remove(state: OperationState) -> bool:
