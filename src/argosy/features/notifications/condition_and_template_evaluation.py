@@ -19,6 +19,11 @@ from argosy.features.notifications.subscriptions import NotificationDestination
 from argosy.kube.objects import Manifest
 from argosy.kube.well_known_kinds import NOTEBOOK_JOB
 
+# The manifests that an operation carries may hold Secrets, and are large.
+LOCAL_MANIFESTS_PATHS: Final = (
+    ("operation", "sync", "manifests"),
+    ("status", "operationState", "operation", "sync", "manifests"),
+)
 DriftData = Mapping[str, Any] | None
 # argo: default repository and commit for GitHub, unless a template sets them
 GITHUB_DEFAULTS: Final = {
@@ -135,4 +140,17 @@ def _build_values(manifest: Manifest, settings: NotificationSettings, drift: Dri
     metadata = {name: value for name, value in manifest["metadata"].items() if name != "managedFields"}
     object_name = "job" if manifest.get("kind") == NOTEBOOK_JOB.kind else "app"
     values = {object_name: {**manifest, "metadata": metadata}, "context": dict(settings.context)}
-    return {**values, "drift": drift} if object_name == "app" else values
+    if object_name != "app":
+        return values
+    app = values["app"]
+    for path in LOCAL_MANIFESTS_PATHS:
+        app = _drop_field(app, path)
+    return {**values, "app": app, "drift": drift}
+
+
+def _drop_field(value: Any, path: Sequence[str]) -> Any:
+    if not isinstance(value, Mapping) or path[0] not in value:
+        return value
+    if len(path) == 1:
+        return {name: field for name, field in value.items() if name != path[0]}
+    return {**value, path[0]: _drop_field(value[path[0]], path[1:])}

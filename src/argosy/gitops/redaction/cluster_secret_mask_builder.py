@@ -10,6 +10,7 @@ from typing import Protocol
 
 from argosy.gitops.live.tracking import read_tracking
 from argosy.gitops.redaction.application_secret_scope import find_origin
+from argosy.gitops.redaction.local_manifest_secrets import LocalManifestSecrets
 from argosy.gitops.redaction.never_masked_object_names import PublicWords, list_repo_and_server_urls
 from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.kube.controller.cache import InformerCache
@@ -42,7 +43,7 @@ def build_mask(source: SecretCacheSource, control_namespace: str = "") -> Secret
     """Build a mask from the Secrets of a ClusterView. Names of objects are public in their namespace: a host name in a
     Secret is also the name of a Service.
     """
-    cache, projects = source.cache, dict[ResourceKey, str]()
+    cache, projects, local_manifests = source.cache, dict[ResourceKey, str](), LocalManifestSecrets()
 
     public = PublicWords(
         control_namespace=control_namespace, find_label=lambda: find_instance_label(cache, control_namespace)
@@ -69,9 +70,9 @@ def build_mask(source: SecretCacheSource, control_namespace: str = "") -> Secret
         public.add_object(manifest)
         if public.withdrawals != withdrawals:
             mask.invalidate()
-        if url_passwords := read_application_url_passwords(manifest):
+        if secret := read_application_secret(manifest, local_manifests):
             projects[key_of(manifest)] = str(as_mapping(manifest.get("spec")).get("project") or "default")
-            mask.search.on_change(key_of(manifest), {"stringData": url_passwords})
+            mask.search.on_change(key_of(manifest), secret)
             mask.invalidate()
         elif manifest.get("kind") == "AppProject":
             mask.invalidate()
@@ -84,10 +85,21 @@ def build_mask(source: SecretCacheSource, control_namespace: str = "") -> Secret
     return mask
 
 
-def read_application_url_passwords(manifest: Manifest) -> dict[str, str]:
-    """List the passwords in an Application's repository URLs; they stay known after its deletion."""
+def read_application_secret(manifest: Manifest, local_manifests: LocalManifestSecrets) -> dict[str, dict[str, str]]:
+    """Return the fields of a Secret with all secret values in an Application; empty if there are none.
+
+    These are passwords in repository URLs, and values of Secrets that its operation carries. They stay known after its
+    deletion.
+    """
     if manifest.get("kind") != "Application":
         return {}
+    fields = local_manifests.read(manifest)
+    string_data = {**read_application_url_passwords(manifest), **fields.get("stringData", {})}
+    return {**fields, "stringData": string_data} if string_data or fields.get("data") else {}
+
+
+def read_application_url_passwords(manifest: Manifest) -> dict[str, str]:
+    """List the passwords in an Application's repository URLs."""
     values = [
         value
         for address in list_repo_and_server_urls(manifest)

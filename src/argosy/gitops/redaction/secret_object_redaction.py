@@ -41,7 +41,7 @@ def list_sensitive_annotations(cache: InformerCache, control_namespace: str) -> 
 
 
 def _mentions_secrets(data: bytes, annotations: Collection[str]) -> bool:
-    if b"stringData" in data:
+    if b"stringData" in data or (b'"manifests"' in data and b"Secret" in data):
         return True
     return _SECRET_KIND_PATTERN.search(data) is not None and (
         bool(annotations) or _SECRET_DATA_PATTERN.search(data) is not None
@@ -60,7 +60,7 @@ class _SecretWalker:
     def mask_value(self, value: Any, depth: int) -> Any:
         kind = type(value)
         if kind is str:
-            return self._mask_text(value, depth) if len(value) > 20 and value[0] in "{[ \n\t" else value
+            return self._mask_text(value, depth) if len(value) > 20 and value[0] in "{[ \n\r\t" else value
         if kind in (int, float, bool) or value is None:
             return value
         if depth > MAX_DEPTH:
@@ -85,6 +85,9 @@ class _SecretWalker:
         masked_mapping = {name: self.mask_value(item, depth + 1) for name, item in mapping.items()}
         if isinstance(masked_mapping.get("stringData"), Mapping):  # only Secrets have this field
             masked_mapping["stringData"] = dict.fromkeys(masked_mapping["stringData"], MASK)
+        if isinstance(texts := masked_mapping.get("manifests"), list | tuple) and any(map(_is_unreadable, texts)):
+            # argo: texts of manifests, in an operation
+            masked_mapping["manifests"] = [MASK if _is_unreadable(text) else text for text in texts]
         annotations = masked_mapping.get("annotations")
         if (
             isinstance(annotations, Mapping)
@@ -134,10 +137,15 @@ class _SecretWalker:
 
 def _is_unreadable_secret(last_applied: Any) -> bool:
     """True if a last-applied annotation mentions a Secret and is not valid JSON."""
-    if not isinstance(last_applied, str) or '"Secret"' not in last_applied:
+    return isinstance(last_applied, str) and '"Secret"' in last_applied and _is_unreadable(last_applied)
+
+
+def _is_unreadable(text: Any) -> bool:
+    """True if the text mentions a Secret and is not valid JSON."""
+    if not isinstance(text, str) or not any(word in text for word in _SECRET_WORDS):
         return False
     try:
-        orjson.loads(last_applied)
+        orjson.loads(text)
     except orjson.JSONDecodeError:
         return True
     return False

@@ -49,6 +49,9 @@ DOCUMENTS = [
     {"items": [{"deep": [secret()]}]},
     {"liveState": json.dumps(secret())},
     {"manifests": [json.dumps({"kind": "List", "items": [secret()]})]},
+    {"sync": {"manifests": [json.dumps(secret())[:-1]]}},
+    {"sync": {"manifests": [f"kind: Secret\ndata: {{password: {forms(CANARY)[1]}}}"]}},
+    {"sync": {"manifests": ["\r\n" + json.dumps(secret())]}},
     {"twice": json.dumps({"inner": json.dumps(secret())})},
     secret(metadata={"name": "s", "annotations": {LAST_APPLIED: APPLIED}}, data={}),
     secret(metadata={"name": "s", "annotations": {LAST_APPLIED: APPLIED[:-9]}}, data={}),
@@ -170,6 +173,28 @@ def test_mask_follows_added_and_replaced_secrets() -> None:
     assert hidden.mask_text(CANARY) == "++++++++"
     lookout.put(secret("another-value-of-it"))
     assert hidden.mask_text(f"{CANARY} another-value-of-it") == f"{CANARY} ++++++++"
+
+
+@pytest.mark.parametrize("is_over", [False, True])
+@pytest.mark.parametrize("field", ["data", "stringData"])
+def test_values_of_secrets_that_an_operation_carries_are_masked(field: str, is_over: bool) -> None:
+    value = forms(CANARY)[field == "data"]
+    carried = [
+        {"kind": "List", "items": [{"kind": "Secret", "metadata": {"name": "s"}, field: {"password": value}}]},
+        {"kind": "SecretList", "items": [{"metadata": {"name": "t"}, field: {"password": value + "=="}}]},
+        {"kind": "ConfigMap", "data": {"note": "Secret of nobody"}},
+    ]
+    operation = {"sync": {"manifests": [*map(json.dumps, carried), '{"kind": "Secret"', 7]}}
+    fields = {"status": {"operationState": {"operation": operation}}} if is_over else {"operation": operation}
+    app = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "a", "namespace": "n"}}
+    lookout = StillLookout()
+    hidden = build_mask(lookout)
+    lookout.put({**app, **fields})
+    for form in forms(CANARY):
+        assert form not in hidden.mask_text(f"value {form}")
+    assert hidden.mask_text("Secret of nobody") == "Secret of nobody"
+    lookout.put(app)
+    assert CANARY not in hidden.mask_text(CANARY)  # it may still be in a text of that time
 
 
 def test_masking_a_page_searches_for_all_secrets_at_once() -> None:

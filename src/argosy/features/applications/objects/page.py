@@ -34,6 +34,7 @@ from argosy.gitops.application_client.owned_objects import NotOwnedObject, load_
 from argosy.gitops.application_client.resource_actions_and_logs import ObjectSelector, load_actions
 from argosy.gitops.diff import mask_secrets
 from argosy.gitops.live.resource_tree import ResourceNode
+from argosy.gitops.redaction.secret_object_redaction import redact_secrets
 from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
 from argosy.kube.objects import Manifest, dump_yaml
 from argosy.kube.resource_key import ResourceKey
@@ -174,7 +175,9 @@ async def _build_content(
 def _mask(request: RequestContext, manifest: Manifest | None) -> Manifest | None:
     if manifest is None:
         return None
-    return mask_secrets([manifest], build_reader(request).reconciler_settings.diff.masked_annotations)[0]
+    annotations = build_reader(request).reconciler_settings.diff.masked_annotations
+    masked_manifest: Manifest = redact_secrets(mask_secrets([manifest], annotations)[0], annotations)
+    return masked_manifest
 
 
 def _render_lines(request: RequestContext, manifest: Manifest | None) -> list[str]:
