@@ -66,7 +66,7 @@ and acted on if they are in the Application's tree **and** its project permits t
 | | |
 |---|---|
 | `refresh=normal`, `refresh=hard` | responds when the engine has compared the Application again, within 45 s |
-| `POST …/sync` with `manifests` | rejected, after the permission `override` was checked: manifests must be in Git |
+| `POST …/sync` with `manifests` | syncs these [local manifests](syncing.md#local-manifests), JSON texts of at most 640 KiB together; requires `override`, too, and with automated sync `dryRun` |
 | `…/server-side-diff` | compares the manifests in Git; other manifests in the request are rejected |
 | `…/logs` | lines of JSON (`application/x-ndjson`; `application/json` for clients that request it), or server-sent events; timestamps are those at which the server read a line; `untilTime` is rejected |
 | `…/chartdetails`, `…/ocimetadata`, `manifestsWithFiles` | rejected |

@@ -12,7 +12,7 @@ import pytest
 from argosy.gitops.application_client import condition_wait
 from argosy.kube.client import Cluster
 from argosy.kube.controller.object_condition_wait import wait_for_object
-from argosy.kube.objects import Manifest
+from argosy.kube.objects import Manifest, dump_yaml
 from argosy.kube.resource_key import ResourceKey
 from support.app_commands import HANG, Scene, scene
 from support.deadlines import HANG_SECONDS
@@ -135,9 +135,44 @@ async def test_sync_timeout_exits_4_and_the_operation_continues(desk: Scene, mon
     assert again.code == 2 and "no operation is in progress" in again.err
 
 
-async def test_sync_of_a_local_folder_is_refused(desk: Scene) -> None:
-    result = await desk.argosy("app", "sync", "models", "--local", ".")
-    assert result.code == 2 and "only manifests in Git" in result.err and "next: " in result.err
+async def test_local_folder_is_synced(desk: Scene) -> None:
+    await desk.deliver()
+    await desk.until(out_of_sync)
+    folder = desk.repository.path / "app"
+    (folder / "settings.yaml").write_text(dump_yaml(config_map(a="unpushed")))
+    result = await desk.argosy("app", "sync", "models", "--local", str(folder), "--dry-run")
+    assert result.code == 0, result.err
+    assert await desk.get("ConfigMap", "settings") is None
+    result = await desk.argosy("app", "sync", "models", "--local", str(folder))
+    assert result.code == 0 and "the next sync returns to Git" in result.err, result.err
+    live = await desk.get("ConfigMap", "settings")
+    assert live is not None and live["data"] == {"a": "unpushed"}
+    printed = await desk.argosy("app", "manifests", "models")
+    assert "a: unpushed" in printed.out, printed
+    (folder / "settings.yaml").write_text(dump_yaml(config_map(a="later")))
+    for command in (
+        ("app", "get"), ("app", "get", "-o", "yaml"), ("app", "history"), ("app", "diff"), ("explain",), ("doctor",),
+        ("app", "list"),
+    ):  # fmt: skip
+        result = await desk.argosy(*command, *(() if command[-1] == "list" else ("models",)))
+        assert result.code == 0, (command, result)
+    result = await desk.argosy("app", "diff", "models", "--local", str(folder))
+    assert result.code == 1 and "later" in result.out, result
+
+
+async def test_local_folder_is_refused_if_it_cannot_be_synced(desk: Scene, tmp_path: Path) -> None:
+    await desk.deliver()
+    (tmp_path / "empty").mkdir()
+    for arguments, message in (
+        (("models", "--local", str(tmp_path / "empty")), "contains no manifests"),
+        (("models", "--local", str(tmp_path / "empty"), "--revision", "main"), "cannot be combined"),
+        (("models", "other", "--local", "."), "name exactly one"),
+    ):
+        result = await desk.argosy("app", "sync", *arguments)
+        assert result.code == 2 and message in result.err and "next: " in result.err, result
+    await desk.patch_app({"spec": {"syncPolicy": AUTOMATED}})
+    result = await desk.argosy("app", "sync", "models", "--local", str(desk.repository.path / "app"))
+    assert result.code == 5 and "cannot use local sync when Automatic Sync Policy is enabled" in result.err, result
 
 
 async def test_app_get_matches_the_argo_cd_layout(desk: Scene) -> None:

@@ -185,7 +185,7 @@ async def _prove_affected_applications(
     aligned = []
     for app in (item for item in others if item.sources and item.sources[0].repo_url in urls):
         try:
-            result = TrialResult(ApplicationTrial(app), app_state=await reader.compare(app))
+            result = TrialResult(ApplicationTrial(app), app_state=await reader.compare(app, from_git=True))
         except ArgosyError:
             continue
         if await _find_shared_edits(reader, result, edits):

@@ -105,7 +105,7 @@ async def _compare_application(
         notes.append(f"{name}: Application not found in the cluster; all of its objects are new")
     app = _apply_head_spec(live, application.app, service.control_namespace)
     try:
-        app_state = await reader.compare(app)
+        app_state = await reader.compare(app, from_git=True)
     except ArgosyError as error:
         fault = RenderFailure(
             RenderFailureKind.RENDER, str(error).partition("; ")[0], "correct what it names", application.place

@@ -38,6 +38,7 @@ from argosy.gitops.reconciler.app_state_values import AppState
 from argosy.gitops.reconciler.desired_state_builder import DesiredStateBuilder
 from argosy.gitops.reconciler.desired_state_values import DesiredState, DesiredStateRequest
 from argosy.gitops.reconciler.impersonation import user_to_impersonate
+from argosy.gitops.reconciler.local_manifests import find_compared_manifests
 from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
 from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.reconciler.render_cache import RenderCache
@@ -197,17 +198,25 @@ class ApplicationReader:
         return charge_work_to(self.reconciler_settings.build_tenant(app.project))
 
     async def render_desired_state(self, app: Application, refs: Sequence[str] = ()) -> DesiredState:
-        """Render the desired state at the Application's own refs, or at these."""
+        """Render the sources at the Application's own refs, or at these."""
         effective_refs = tuple(
             (refs[index] if index < len(refs) else "") or source.ref for index, source in enumerate(app.sources)
         )
+        return await self._build_desired_state(app, DesiredStateRequest(app.sources, effective_refs))
+
+    async def load_compared_state(self, app: Application, refs: Sequence[str] = ()) -> DesiredState:
+        """Return what the controller compares: local manifests after a sync of such, else the rendered sources."""
+        if refs or not (texts := find_compared_manifests(app)):
+            return await self.render_desired_state(app, refs)
+        refs = tuple(source.ref for source in app.sources)
+        return await self._build_desired_state(app, DesiredStateRequest(app.sources, refs, local_manifests=texts))
+
+    async def _build_desired_state(self, app: Application, request: DesiredStateRequest) -> DesiredState:
         project, kinds = self.get_project(app), await self.list_kinds()
         if forbidden := list_forbidden_sources(project, app.sources):
             raise PolicyError("; ".join(forbidden), where=app.name)
         self._render_pool.start_first_worker()  # starts the process while repositories are fetched
-        return await self.desired_states.build(
-            app, project, DesiredStateRequest(app.sources, effective_refs), self.reconciler_settings, kinds
-        )
+        return await self.desired_states.build(app, project, request, self.reconciler_settings, kinds)
 
     def without_render_cache(self) -> ApplicationReader:
         """Return a reader that remembers no renders, for an Application that is not stored, and may never be."""
@@ -219,10 +228,12 @@ class ApplicationReader:
     async def list_kinds(self) -> Catalog:
         return await self._read_client.kinds()
 
-    async def compare(self, app: Application, refs: Sequence[str] = (), *, assess_health: bool = True) -> AppState:
-        return await self.compare_desired_state(
-            app, await self.render_desired_state(app, refs), assess_health=assess_health
-        )
+    async def compare(
+        self, app: Application, refs: Sequence[str] = (), *, assess_health: bool = True, from_git: bool = False
+    ) -> AppState:
+        """Compare like the controller. `from_git` ignores local manifests that were synced."""
+        load = self.render_desired_state if from_git else self.load_compared_state
+        return await self.compare_desired_state(app, await load(app, refs), assess_health=assess_health)
 
     async def compare_desired_state(
         self, app: Application, desired: DesiredState, *, assess_health: bool = True

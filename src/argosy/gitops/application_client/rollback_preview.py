@@ -23,7 +23,8 @@ def check_entry_sources_permitted(reader: ApplicationReader, app: Application, e
 
 async def preview_rollback(reader: ApplicationReader, app: Application, entry: DeploymentRecord) -> AppState:
     """Compare live objects with the entry's sources at its revisions."""
-    return await reader.compare(replace(app, sources=_read_entry_sources(entry) or app.sources), entry.revisions)
+    entry_app = replace(app, sources=_read_entry_sources(entry) or app.sources)
+    return await reader.compare(entry_app, entry.revisions, from_git=True)
 
 
 def _read_entry_sources(entry: DeploymentRecord) -> tuple[Source, ...]:

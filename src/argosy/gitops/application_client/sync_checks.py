@@ -15,6 +15,11 @@ from argosy.gitops.application import Application, Source
 from argosy.gitops.application_client.app_state_reader import ApplicationReader, open_reader
 from argosy.gitops.application_client.application_service import ApplicationService, utc_now
 from argosy.gitops.policy.sync_windows import evaluate_sync_windows
+from argosy.gitops.reconciler.local_manifests import (
+    LocalManifestsError,
+    check_integrity_not_enforced,
+    render_local_manifests,
+)
 from argosy.kube.objects.config_map_booleans import parse_boolean
 from argosy.kube.resource_key import ResourceKey
 
@@ -47,6 +52,17 @@ async def check_sync_windows(service: ApplicationService, apps: Sequence[Applica
         for app in apps:
             if reader.reconciler_settings.projects.get(app.project) is not None:
                 check_sync_window(reader, app)
+
+
+def check_local_manifests(reader: ApplicationReader, app: Application, texts: Sequence[str]) -> None:
+    """Refuse manifests that cannot be synced: malformed or too large ones, or a project that requires signatures."""
+    project = reader.reconciler_settings.projects.get(app.project)
+    try:
+        if project is not None:
+            check_integrity_not_enforced(project, app.sources)
+    except LocalManifestsError as error:
+        raise PolicyError(str(error), where=app.name) from error
+    render_local_manifests(texts)
 
 
 def needs_override_permission(reader: ApplicationReader, app: Application, refs: Sequence[str]) -> bool:

@@ -22,6 +22,7 @@ from argosy.kube.resource_key import ResourceKey
 class SyncFlags:
     revision: str = ""
     revisions: tuple[str, ...] = ()
+    manifests: tuple[str, ...] = ()  # JSON texts, which replace the manifests of Git
     prune: bool = False
     dry_run: bool = False
     force: bool = False
@@ -102,6 +103,7 @@ def build_operation_from_flags(
     sync = omit_empty(
         revision=flags.revision,
         revisions=list(flags.revisions),
+        manifests=list(flags.manifests),
         prune=flags.prune,
         dryRun=flags.dry_run,
         resources=[_key_to_wire(key) for key in dict.fromkeys(keys)],
@@ -126,6 +128,17 @@ def check_no_operation(app: Application) -> None:
         advice = f"argosy app wait {app.name} --operation, or end it: argosy app terminate-op {app.name}"
         detail = f" ({retry_text.partition(';')[0]})" if (retry_text := describe_retry(app)) else ""
         raise PolicyError(f"{app.name}: another operation is already in progress{detail}; wait for it: {advice}")
+
+
+def check_no_automated_sync(app: Application, *, is_dry_run: bool) -> None:
+    """argo: an automated sync would undo a sync of local manifests."""
+    automated = app.policy.automated
+    if automated is None or not automated.is_on or is_dry_run:
+        return
+    raise PolicyError(
+        "cannot use local sync when Automatic Sync Policy is enabled unless for dry run; "
+        f"turn it off first: argosy app set {app.name} --sync-policy none"
+    )
 
 
 def _check_revision_allowed(app: Application, flags: SyncFlags) -> None:

@@ -158,6 +158,7 @@ class AppMemo:
     owned_since: float | None = None  # when this replica took it over; None: it owns it since its start
     unreachable_since: float | None = None  # since when the Git host does not answer
     sources: dict[int, SourceMemo] = field(default_factory=dict)  # by their number
+    local_render: tuple[tuple[str, ...], RenderResult] | None = None  # of manifests that an operation carries
     tracked: TrackedManifests | None = None
     summary: CachedSummary | None = None
     orphan_count: int | None = None  # in the last comparison

@@ -20,6 +20,7 @@ from argosy.gitops.reconciler.app_state_values import AppState
 from argosy.gitops.reconciler.desired_state_builder import DesiredStateBuilder, format_load_error
 from argosy.gitops.reconciler.desired_state_values import DesiredState, DesiredStateRequest
 from argosy.gitops.reconciler.destination_cluster import DestinationCluster
+from argosy.gitops.reconciler.local_manifests import find_compared_manifests
 from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.reconciler.unknown_state import LIVE_STATE_ERROR, build_unknown_state
 from argosy.gitops.status.conditions import AppCondition, ConditionType
@@ -56,6 +57,7 @@ class AppStateLoader:
             tuple(source.ref for source in app.sources),
             max_age,
             refresh == HARD_REFRESH,
+            local_manifests=find_compared_manifests(app),
             reports_unverified=not app.deletion_timestamp,  # a deletion runs hooks of the desired state
         )
         kinds = await destination.cluster.kinds()

@@ -20,6 +20,12 @@ from argosy.gitops.live import add_tracking
 from argosy.gitops.policy.projects import find_signature_keys, permits_source
 from argosy.gitops.reconciler.app_memo import AppMemos, TrackedManifests
 from argosy.gitops.reconciler.desired_state_values import DesiredState, DesiredStateRequest
+from argosy.gitops.reconciler.local_manifests import (
+    LocalManifestsError,
+    check_integrity_not_enforced,
+    find_compared_manifests,
+    render_local_manifests,
+)
 from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.reconciler.render_cache import RenderCache, RenderRequest
 from argosy.gitops.render import build_chart_repository_error
@@ -37,6 +43,8 @@ INTEGRITY_CHECK: Final = "GIT/GPG"  # argo: the name of the check in conditions
 
 def format_load_error(error: UserError) -> str:
     """Format a source error for a condition or an operation: the error with its ref and path."""
+    if isinstance(error, LocalManifestsError):
+        return str(error)
     return f"{TARGET_STATE_ERROR}: {error}{f' ({error.source})' if error.source else ''}"
 
 
@@ -66,6 +74,8 @@ class DesiredStateBuilder:
 
     async def may_render_differently(self, app: Application, project: Project, settings: ReconcilerSettings) -> bool:
         """True if the sources may give other manifests than last time."""
+        if find_compared_manifests(app):
+            return False
         request = DesiredStateRequest(
             app.sources, tuple(source.ref for source in app.sources), settings.reconciliation_seconds
         )
@@ -102,6 +112,9 @@ class DesiredStateBuilder:
 
         With `reports_unverified`, such a revision is rendered, and a ComparisonError names it: nothing may apply it.
         """
+        if request.local_manifests:
+            return self._build_from_local_manifests(app, project, request, settings, kinds)
+        self._memos[app.key].local_render = None
         checkouts, integrity_errors = await self._fetch_checkouts(project, request, settings)
         add_log_fields(revision=",".join(item.revision for item in checkouts))
         aliases = {source.alias: item for source, item in zip(request.sources, checkouts) if source.alias}
@@ -131,6 +144,29 @@ class DesiredStateBuilder:
             rendered=rendered,
             keys=tracked.keys,
             is_verified=not integrity_errors,
+        )
+
+    def _build_from_local_manifests(
+        self,
+        app: Application,
+        project: Project,
+        request: DesiredStateRequest,
+        settings: ReconcilerSettings,
+        kinds: Catalog,
+    ) -> DesiredState:
+        check_integrity_not_enforced(project, (*app.sources, *request.sources))
+        memo = self._memos[app.key]
+        if memo.local_render is None or memo.local_render[0] != request.local_manifests:
+            memo.local_render = request.local_manifests, render_local_manifests(request.local_manifests)
+        rendered = [memo.local_render[1]]
+        tracked = self._track_manifests(app, rendered, settings, kinds)
+        return DesiredState(
+            sources=request.sources,
+            revisions=request.refs if any(request.refs) and not app.has_many_sources else (),
+            manifests=tracked.manifests,
+            conditions=tracked.conditions,
+            rendered=rendered,
+            keys=tracked.keys,
         )
 
     async def _fetch_checkouts(

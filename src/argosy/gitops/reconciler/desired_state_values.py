@@ -1,4 +1,4 @@
-"""What Git asks for: the desired state of an Application, and the request for it.
+"""The desired state of an Application, and the request for it.
 
 In, out: values. Never: does I/O.
 """
@@ -17,13 +17,17 @@ from argosy.kube.resource_key import ResourceKey
 
 @dataclass(frozen=True, slots=True)
 class DesiredStateRequest:
-    """The sources to load, each at a ref. `max_age` limits how many seconds ago a ref was resolved."""
+    """The sources to load, each at a ref. `max_age` limits how many seconds ago a ref was resolved.
+
+    With `local_manifests`, no source is loaded, and `refs` only say which revisions to report.
+    """
 
     sources: tuple[Source, ...]
     refs: tuple[str, ...]
     max_age: float = 0.0
     ignores_cache: bool = False  # argo: a hard refresh; ignores cached renders
     reports_unverified: bool = False  # to compare only: a revision that fails verification becomes a condition
+    local_manifests: tuple[str, ...] = ()  # argo: JSON texts, which replace the manifests of Git
 
 
 @dataclass(frozen=True, slots=True)

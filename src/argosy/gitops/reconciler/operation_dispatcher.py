@@ -18,6 +18,7 @@ from argosy.gitops.policy.sync_windows import evaluate_sync_windows
 from argosy.gitops.reconciler.app_state_values import AppState
 from argosy.gitops.reconciler.desired_state_builder import DesiredStateBuilder
 from argosy.gitops.reconciler.destination_cluster import DestinationCluster, DestinationUnavailable
+from argosy.gitops.reconciler.local_manifests import LOAD_ERROR, find_size_problem, without_manifests
 from argosy.gitops.reconciler.operation_runner import format_conditions, start_operation
 from argosy.gitops.reconciler.operation_termination_decision import (
     OPERATION_REMOVED,
@@ -119,6 +120,9 @@ class OperationDispatcher:
         settings: ReconcilerSettings,
         seconds_waited: float = 0.0,
     ) -> OperationResult:
+        if problem := find_size_problem(request.sync.manifests):
+            condition = AppCondition(ConditionType.COMPARISON_ERROR, f"{LOAD_ERROR}: {problem}")
+            return self.reject(replace(app, operation=without_manifests(request)), [condition])
         step = await destination.operation_runner.begin(
             app, request, project, settings, await destination.cluster.kinds(), seconds_waited
         )

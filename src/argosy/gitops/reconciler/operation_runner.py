@@ -217,8 +217,6 @@ class OperationRunner:
         self, app: Application, state: OperationState, project: Project, waited: float = 0.0
     ) -> DesiredStateRequest:
         request = state.request.sync
-        if request.manifests:  # argo: accepts them; argosy delivers only manifests that can be found in Git
-            raise UserError("operation.sync.manifests: what is delivered must be in Git; push it, then sync")
         has_own_sources = are_sources_equal(
             [entry.wire for entry in request.sources], [entry.wire for entry in app.sources]
         )
@@ -231,6 +229,8 @@ class OperationRunner:
         revisions = (
             (state.revisions or (state.revision,)) if state.has_result else (request.revisions or (request.revision,))
         )
+        if request.manifests:  # argo: the result has only the revision that was requested, if any
+            return DesiredStateRequest(sources, revisions, waited, local_manifests=request.manifests)
         refs = tuple(
             (revisions[index] if index < len(revisions) else "") or source.ref for index, source in enumerate(sources)
         )

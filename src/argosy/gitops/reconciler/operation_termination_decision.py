@@ -56,8 +56,9 @@ def find_superseding_reason(
     state = app.state
     if state is None or state.phase is not OperationPhase.RUNNING or not state.has_result:
         return ""
-    if not state.request.is_automated and (state.request.sync.revision or state.request.sync.revisions):
-        return ""  # a user chose this revision
+    sync = state.request.sync
+    if not state.request.is_automated and (sync.revision or sync.revisions or sync.manifests):
+        return ""  # a user chose what is synced
     if is_already_attempted(app, state, target) or not _would_sync(app, app_state, target, project, settings, now):
         return ""
     if not (failure := _find_image_failure(state, app_state, cache)):

@@ -45,6 +45,13 @@ class OriginNode:
 OriginTrees = Mapping[ResourceKey, OriginNode]
 
 
+class NoOrigins:
+    """Implements `FieldOrigins` for manifests whose origins are not known."""
+
+    def find(self, key: ResourceKey, pointer: str) -> FieldOrigin | None:
+        return None
+
+
 class LazyOrigins:
     """Implements `FieldOrigins`, computed on first use. To pickle it, pass a partial of a module function."""
 

@@ -15,12 +15,12 @@ import orjson
 from argosy.errors import LimitError, RenderError
 from argosy.gitops.application import Application, Source
 from argosy.gitops.application.file_tree_protocol import FileTree
-from argosy.gitops.application.step_results import FieldOrigin, FieldOrigins
+from argosy.gitops.application.step_results import FieldOrigins
+from argosy.gitops.render.field_origins import NoOrigins
 from argosy.gitops.render.manifest_lists import describe_manifest_problem, flatten_lists
 from argosy.gitops.render.settings import BuildSettings, FetchTree
 from argosy.gitops.render.tool_detection import DIRECTORY, HELM, KUSTOMIZE, PLUGIN
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.resource_key import ResourceKey
 
 if TYPE_CHECKING:
     from argosy.gitops.application import DirectoryOptions
@@ -44,13 +44,6 @@ class RenderJob:
 
 
 ToolOutput = tuple[list[Manifest], FieldOrigins]
-
-
-class NoOrigins:
-    """Implements `FieldOrigins` for tools whose origins are not known."""
-
-    def find(self, key: ResourceKey, pointer: str) -> FieldOrigin | None:
-        return None
 
 
 def run_tool(job: RenderJob) -> ToolOutput:

@@ -106,7 +106,8 @@ def operation_started_event(app: Application, state: OperationState) -> Manifest
         message = f"Initiated automated sync to '{revision}'"
     else:
         prefix = "partial " if request.sync.resources else ""
-        message = f"{request.username or UNKNOWN_USER} initiated {prefix}sync to {revision}"
+        target = "locally" if request.sync.manifests else f"to {revision}"
+        message = f"{request.username or UNKNOWN_USER} initiated {prefix}sync {target}"
     return build_event(
         app,
         EventReason.OPERATION_STARTED,
@@ -119,7 +120,8 @@ def operation_started_event(app: Application, state: OperationState) -> Manifest
 
 def operation_completed_event(app: Application, state: OperationState) -> Manifest:
     subject = "Partial sync operation" if state.request.sync.resources else "Sync operation"
-    target = f" to {_format_revision(state)}" if state.has_result else ""
+    revision = _format_revision(state) if state.has_result else ""
+    target = f" to {revision}" if revision else ""
     succeeded = state.phase is OperationPhase.SUCCEEDED
     outcome = "succeeded" if succeeded else f"failed: {state.message}"
     return build_event(

@@ -111,6 +111,8 @@ def _would_delete_everything(comparison: AppComparison) -> bool:
 
 def is_already_attempted(app: Application, state: OperationState, target: SyncTarget) -> bool:
     """True if the operation synced the same revisions and sources that a sync would use now."""
+    if state.request.sync.manifests:
+        return False  # it synced nothing from Git
     if not state.has_result:
         return state.phase.is_over
     if target.may_hold_changes:

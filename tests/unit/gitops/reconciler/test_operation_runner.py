@@ -53,6 +53,15 @@ class OnlyAsked:
         raise UserError("the source was asked for")
 
 
+class RecordsRequests:
+    def __init__(self) -> None:
+        self.requests: list[DesiredStateRequest] = []
+
+    async def build(self, _app: Any, _project: Any, request: DesiredStateRequest, *_: Any) -> DesiredState:
+        self.requests.append(request)
+        raise UserError("the source was asked for")
+
+
 class FoundOnce:
     """Resolves refs on the first call; on the second, refs that are not pinned would resolve differently."""
 
@@ -194,11 +203,10 @@ async def test_timed_out_operation_does_not_wait_for_its_next_attempt() -> None:
     assert outcome.state.message.startswith(REACHED)
 
 
-async def test_sync_request_with_manifests_is_refused() -> None:
-    operation_state = state(sync=SyncRequest(manifests=("kind: ConfigMap",)))
-    outcome = await stepped(operation_state, EVENING)
-    assert outcome.state.phase is OperationPhase.ERROR
-    assert outcome.state.message.startswith("operation.sync.manifests: what is delivered must be in Git; ")
+async def test_manifests_of_an_operation_replace_those_of_git() -> None:
+    assembler = RecordsRequests()
+    await stepped(state(sync=SyncRequest(manifests=("{}",))), EVENING, assembler=assembler)
+    assert [(request.local_manifests, request.refs) for request in assembler.requests] == [(("{}",), ("",))]
 
 
 async def test_sync_from_a_source_that_the_project_denies_is_refused() -> None:

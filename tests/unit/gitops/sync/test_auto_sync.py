@@ -141,6 +141,13 @@ def test_several_sources_count_as_attempted_only_with_all_revisions() -> None:
     assert (decision.request.sync.revision, decision.request.sync.revisions) == ("", ("abc", "new"))
 
 
+@pytest.mark.parametrize("revision", ["", "abc"])
+def test_sync_of_local_manifests_does_not_count_as_a_sync_of_the_revision(revision: str) -> None:
+    sync = {"manifests": ["{}"], "revision": revision}
+    state = {**SYNCED_BEFORE, "operation": {"sync": sync}, "syncResult": {"revision": revision, "source": SOURCE}}
+    assert isinstance(decide_auto_sync(app(state), outdated(), ABC, NOW), StartSync)
+
+
 def test_drift_is_not_healed_without_self_heal() -> None:
     assert decide_auto_sync(app(SYNCED_BEFORE), outdated(), ABC, NOW) is None
 

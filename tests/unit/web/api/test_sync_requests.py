@@ -76,7 +76,7 @@ def test_excluded_resource_syncs_all_others():
     [
         {"revision": 7}, {"prune": "yes"}, {"resources": {}}, {"resources": ["a"]}, {"resources": [{"kind": "Pod"}]},
         {"strategy": []}, {"infos": [{"name": []}]}, {"syncOptions": ["a=b"]}, {"retryStrategy": {"limit": []}},
-        {"revisions": ["a", "b"]}, {"revisions": ["a"], "sourcePositions": [7]}, {"manifests": ["{}"]},
+        {"revisions": ["a", "b"]}, {"revisions": ["a"], "sourcePositions": [7]}, {"manifests": [{}]},
         {"syncOptions": {"items": [1]}}, {"retryStrategy": {"limit": 1 << 60}}, {"dryRun": 1},
     ],
 )  # fmt: skip

@@ -148,7 +148,7 @@ async def print_diff(
 
     async with open_reader(service, local, render_pool=render_pool, app=app) as reader:
         try:
-            app_state = await reader.compare(app, refs, assess_health=False)
+            app_state = await reader.compare(app, refs, assess_health=False, from_git=local is not None)
         except (RenderError, UnknownRef) as error:
             cause = await explain_render_error(reader, app, error, refs)
             raise UserError(f"{cause.text}; {cause.next}") if cause.kind == "StaleBranch" else error from error
@@ -226,7 +226,8 @@ async def _load_manifests(reader: ApplicationReader, app: Application, args: arg
 
     if args.source == "live":
         return await load_selected_objects(reader, app, ObjectSelector())
-    return list((await reader.render_desired_state(app, _read_refs(app, args))).manifests)
+    load = reader.render_desired_state if args.local else reader.load_compared_state
+    return list((await load(app, _read_refs(app, args))).manifests)
 
 
 def _print_manifests(manifests: Sequence[Manifest], output: str, end: str) -> None:

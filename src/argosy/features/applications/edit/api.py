@@ -16,14 +16,14 @@ from argosy.features.applications.application_lookup_by_request_body import (
     find_application_in_manifest,
 )
 from argosy.features.applications.read.api import APPLICATION_PARAMETERS
-from argosy.features.applications.sync.operation_of_sync_request import refuse_manifests
 from argosy.gitops.application import Application, SyncRequest, read_application
 from argosy.gitops.application.sources import remove_empty_options
 from argosy.gitops.application_client.application_actions import BACKGROUND, FOREGROUND, delete_application
 from argosy.gitops.application_client.application_patches_and_sources import PATCH_TYPES, apply_patch
 from argosy.gitops.application_client.creation_and_update import change_and_return, create_application
 from argosy.gitops.application_client.source_validation import check_sources_render
-from argosy.gitops.application_client.sync_checks import needs_override_permission
+from argosy.gitops.application_client.sync_checks import check_local_manifests, needs_override_permission
+from argosy.gitops.application_client.sync_operation_builder import check_no_automated_sync
 from argosy.gitops.policy.projects import permits_application_namespace
 from argosy.gitops.reconciler.unknown_state import validate_application
 from argosy.kube.objects import Manifest
@@ -134,7 +134,8 @@ def _check_operation_permitted(request: RequestContext, manifest: Manifest, app:
     if sync.manifests or needs_override_permission(build_reader(request), app, refs):
         request.require_permission("applications", "override", request.rbac_object)
     if sync.manifests:
-        refuse_manifests("operation.sync.manifests")
+        check_no_automated_sync(app, is_dry_run=sync.dry_run)
+        check_local_manifests(build_reader(request), app, sync.manifests)
     if sync.sources:
         _check_project_permits(request, replace(app, sources=sync.sources))
 

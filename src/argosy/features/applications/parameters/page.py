@@ -41,7 +41,7 @@ async def render_manifest_page(request: RequestContext) -> WebResponse:
     manifests: list[Manifest] = []
     try:
         manifests = (
-            list((await reader.render_desired_state(app)).manifests)
+            list((await reader.load_compared_state(app)).manifests)
             if side == MANIFEST_SIDES[0]
             else await _load_live(request)
         )

@@ -15,12 +15,16 @@ from argosy.features.applications.sync.operation_of_sync_request import (
     build_sync_operation,
     has_manifests,
     read_revisions,
-    refuse_manifests,
 )
 from argosy.gitops.application import Application
 from argosy.gitops.application_client.application_actions import choose_rollback_entry, roll_back, terminate_operation
 from argosy.gitops.application_client.rollback_preview import check_entry_sources_permitted
-from argosy.gitops.application_client.sync_checks import check_refs_exist, check_sync_window, needs_override_permission
+from argosy.gitops.application_client.sync_checks import (
+    check_local_manifests,
+    check_refs_exist,
+    check_sync_window,
+    needs_override_permission,
+)
 from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.body_fields import BodyReader
 from argosy.web.caller_application_service import build_reader, build_service, wait_until_visible
@@ -41,10 +45,7 @@ async def start_sync(request: RequestContext) -> JsonResponse:
     refs = read_revisions(app, body) or ((body.get_text("revision"),) if body.get_text("revision") else ())
     if has_manifests(body) or needs_override_permission(reader, app, refs):
         request.require_permission("applications", "override", request.rbac_object)
-    if has_manifests(body):
-        refuse_manifests("manifests")
     check_sync_window(reader, app)
-    await check_refs_exist(reader, app, refs)
     user = request.caller.display_name
 
     def build_patch(current: Application) -> dict[str, Any]:
@@ -53,6 +54,10 @@ async def start_sync(request: RequestContext) -> JsonResponse:
         return {"operation": build_sync_operation(current, body, user)}
 
     try:
+        if has_manifests(body):
+            check_local_manifests(reader, app, body.get_texts("manifests"))
+        else:
+            await check_refs_exist(reader, app, refs)
         updated = await service.patch_application(app, build_patch)
     except PolicyError as error:
         return build_precondition_error(error)

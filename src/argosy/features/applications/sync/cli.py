@@ -6,6 +6,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from argosy.cli.error_messages import print_failure
@@ -26,6 +27,8 @@ from argosy.errors import UserError
 from argosy.features.applications.sync.operation_result_output import print_result
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from argosy.gitops.application import Application
     from argosy.gitops.application_client.application_service import ApplicationService
     from argosy.gitops.application_client.sync_operation_builder import SyncFlags
@@ -48,6 +51,7 @@ def add_commands(parts: SubParsersAction[argparse.ArgumentParser]) -> None:
             "sync models",
             "sync models --prune --dry-run",
             "sync -l env=dev --async",
+            "sync models --local apps/models --dry-run",
             "sync models --resource apps:Deployment:predictor",
         ),
     )
@@ -95,8 +99,8 @@ def _add_sync_flags(parser: argparse.ArgumentParser) -> None:
     add("--async", dest="is_async", action="store_true", help="do not wait for the operation to end")
     add("--preview-changes", action="store_true", help="show the differences and ask for confirmation")
     add("-y", "--yes", "--assumeYes", dest="yes", action="store_true", help="do not ask")
-    add("--local", default="", metavar="DIR", help="refused: only manifests in Git are synced")
-    add("--local-repo-root", default="", metavar="DIR", help="goes with --local")
+    add("--local", default="", metavar="DIR", help="sync the manifests of this folder, instead of those in Git")
+    add("--local-repo-root", default="", metavar="DIR", help="root of the repository of --local")
     add_timeout(parser)
 
 
@@ -104,9 +108,10 @@ def _add_sync_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def run_sync(args: argparse.Namespace) -> int:
-    if args.local:
-        advice = "show the changes with: argosy app diff --local, then commit and push them"
-        raise UserError(f"cannot sync a local folder, only manifests in Git; {advice}", where="--local")
+    if args.local and (len(args.names) != 1 or args.selector or args.project):
+        raise UserError("syncs one Application; name exactly one", where="--local")
+    if args.local and (args.revision or args.revisions):
+        raise UserError("--local and --revision cannot be combined: a local folder has no revision; omit one")
     if not args.names and not args.selector and not args.project:
         advice = "argosy app sync NAME, or select several with -l LABELS or --project NAME"
         raise UserError(f"no Application selected; {advice}")
@@ -139,7 +144,8 @@ async def _confirm_preview(service: ApplicationService, apps: list[Application],
     from argosy.features.applications.diff.cli import print_diff
 
     for app in apps:
-        await print_diff(service, app, refs=(args.revision,) if args.revision else ())
+        shown_app, local = _choose_local_folder(app, args)
+        await print_diff(service, shown_app, refs=(args.revision,) if args.revision else (), local=local)
     if args.yes:
         return True
     if not is_interactive():
@@ -151,6 +157,8 @@ async def _sync_application(service: ApplicationService, app: Application, args:
     from argosy.gitops.application_client.sync_operation_builder import build_operation_from_flags
 
     wish, user = _build_sync_wish(args, app), await service.find_user()
+    if args.local:
+        wish = replace(wish, manifests=await _render_local_folder(service, app, args))
     if wish.revision or wish.revisions:
         await _check_revisions(service, app, wish)
     labelled_keys = await _list_keys_with_any_label(service, app, args.label) if args.label else ()
@@ -161,6 +169,36 @@ async def _sync_application(service: ApplicationService, app: Application, args:
         print_message(f"{app.name}: sync requested; wait for it: argosy app wait {app.name} --operation")
         return 0
     return await follow_operation_to_end(service, updated, args, "sync")
+
+
+def _choose_local_folder(app: Application, args: argparse.Namespace) -> tuple[Application, Path | None]:
+    from argosy.gitops.application_client.local_source_override import use_local_folder
+
+    return use_local_folder(app, args.local, args.local_repo_root) if args.local else (app, None)
+
+
+async def _render_local_folder(
+    service: ApplicationService, app: Application, args: argparse.Namespace
+) -> tuple[str, ...]:
+    """Return the manifests of the local folder as JSON texts, as `argocd app sync --local` sends them."""
+    import orjson
+
+    from argosy.gitops.application_client.app_state_reader import open_reader
+    from argosy.gitops.application_client.sync_checks import check_local_manifests
+    from argosy.gitops.application_client.sync_operation_builder import check_no_automated_sync
+
+    check_no_automated_sync(app, is_dry_run=args.dry_run)
+    local_app, root = _choose_local_folder(app, args)
+    async with open_reader(service, root, app=app) as reader:
+        desired_state = await reader.render_desired_state(local_app)
+        manifests = [manifest for part in desired_state.rendered for manifest in part.manifests]
+        if not manifests:
+            raise UserError(f"{args.local} contains no manifests; name another folder", where="--local")
+        texts = tuple(orjson.dumps(manifest).decode() for manifest in manifests)
+        check_local_manifests(reader, app, texts)
+    if not args.dry_run:
+        print_message(f"{app.name}: syncing {args.local}, which may not be in Git; the next sync returns to Git")
+    return texts
 
 
 def _build_sync_wish(args: argparse.Namespace, app: Application) -> SyncFlags:

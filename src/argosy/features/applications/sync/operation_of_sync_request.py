@@ -1,23 +1,25 @@
 """Build the operation of a sync requested over the API.
 
-In: the body of the request, an Application. Out: `operation` in Argo CD's format. Never: writes it; accepts manifests
-that are not from Git.
+In: the body of the request, an Application. Out: `operation` in Argo CD's format. Never: writes it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from argosy.errors import UserError
 from argosy.gitops.application import Application
 from argosy.gitops.application_client.status_summary import list_rows
-from argosy.gitops.application_client.sync_operation_builder import SyncFlags, assign_refs, build_operation_from_flags
+from argosy.gitops.application_client.sync_operation_builder import (
+    SyncFlags,
+    assign_refs,
+    build_operation_from_flags,
+    check_no_automated_sync,
+)
 from argosy.gitops.status.status_json_conversions import omit_empty
 from argosy.kube.resource_key import ResourceKey
 from argosy.web.api.body_fields import BodyReader, rename_flags_to_body_fields
-
-LOCAL_SYNC_ADVICE: Final = "only manifests in Git are synced: commit and push them, then sync that revision"
 
 
 def has_manifests(body: BodyReader) -> bool:
@@ -25,16 +27,15 @@ def has_manifests(body: BodyReader) -> bool:
     return bool(body.values.get("manifests"))
 
 
-def refuse_manifests(where: str) -> None:
-    raise UserError(f"syncing local manifests is not supported; {LOCAL_SYNC_ADVICE}", where=where)
-
-
 def build_sync_operation(app: Application, body: BodyReader, user: str) -> dict[str, Any]:
-    if has_manifests(body):
-        refuse_manifests("manifests")
+    manifests = tuple(body.get_texts("manifests"))
+    if manifests:
+        check_no_automated_sync(app, is_dry_run=body.get_bool("dryRun"))
     wish = SyncFlags(
-        revision=body.get_text("revision"),
-        revisions=read_revisions(app, body),
+        # argo: local manifests have no revision
+        revision="" if manifests else body.get_text("revision"),
+        revisions=() if manifests else read_revisions(app, body),
+        manifests=manifests,
         prune=body.get_bool("prune"),
         dry_run=body.get_bool("dryRun"),
         force=_is_forced(body),
