@@ -103,7 +103,7 @@ def state_to_wire(state: OperationState) -> dict[str, Any]:
 
 def _sync_result_to_wire(state: OperationState) -> dict[str, Any]:
     metadata = state.namespace_metadata
-    has_many = bool(state.revisions) or len(state.sources) > 1
+    has_many = len(state.sources) > 1 or bool(state.revisions and state.sources)
     # argo: next to `sources` there is the first one of the Application, or an empty one if the operation names its own
     first_source = dict(state.sources[0]) if state.sources and not state.request.sync.sources else {"repoURL": ""}
     return {

@@ -34,7 +34,7 @@ Checksum = tuple[int, int]
 
 class WalFrame(NamedTuple):
     is_commit: bool  # ends a transaction; False if the commit size may be left over from an overwritten frame
-    salts: bytes
+    is_current: bool  # of this generation of the log; False for frames that it has not overwritten yet
     is_valid: bool
 
 
@@ -68,19 +68,23 @@ def read_frames(file: BinaryIO, header: bytes, order: str) -> Iterator[WalFrame]
     if not MIN_PAGE_BYTES < frame_bytes <= MAX_PAGE_BYTES + FRAME_HEADER_BYTES:
         return  # SQLite also treats such a log as empty
     has_old_frames = header[12:16] != b"\0\0\0\0"  # checkpoint number: this generation overwrites an older one
-    is_valid, previous_checksum = True, checksum
+    is_valid, is_current, previous_checksum = True, True, checksum
     for number, frame in enumerate(_read_raw_frames(file, frame_bytes)):
-        if number == 0 and frame[8:16] != salts:
+        stored_checksum: Checksum = struct.unpack(">II", frame[16:24])
+        # The checksum does not cover the salts: a frame that continues the chain is a current one with damaged salts.
+        is_current = frame[8:16] == salts or (
+            is_current and _compute_frame_checksum(frame, order, previous_checksum) == stored_checksum
+        )
+        if number == 0 and not is_current:
             return  # the log was restarted, so the old frames were checkpointed
         if is_valid:
             checksum = _compute_frame_checksum(frame, order, checksum)
-            is_valid = frame[8:16] == salts and struct.unpack(">II", frame[16:24]) == checksum
-        stored_checksum: Checksum = struct.unpack(">II", frame[16:24])
+            is_valid = frame[8:16] == salts and stored_checksum == checksum
         is_commit = frame[4:8] != b"\0\0\0\0"
         if is_commit and not is_valid and has_old_frames and _is_header_split(number, frame_bytes):
             is_commit = _compute_frame_checksum(frame, order, previous_checksum) == stored_checksum
         previous_checksum = stored_checksum
-        yield WalFrame(is_commit, frame[8:16], is_valid)
+        yield WalFrame(is_commit, is_current, is_valid)
 
 
 def _is_header_split(number: int, frame_bytes: int) -> bool:
@@ -160,12 +164,10 @@ def _compute_checksum(data: bytes, order: str, initial: Checksum) -> Checksum:
 def _count_acknowledged_after_last_valid(frames: Iterator[WalFrame]) -> int:
     """Count synced commits after the last valid one. A commit was synced if another frame follows it."""
     acknowledged, is_after_commit = 0, False
-    salts = b""
     for frame in frames:
-        salts = salts or frame.salts
         if frame.is_valid and frame.is_commit:
             acknowledged, is_after_commit = 0, False
-        elif frame.salts == salts:
+        elif frame.is_current:
             acknowledged += is_after_commit
             is_after_commit = frame.is_commit
     return acknowledged

@@ -156,8 +156,11 @@ def write_transactions(connection: apsw.Connection, *page_counts: int) -> None:
         connection.execute("COMMIT")
 
 
-def check_second_generation(database: Path, damaged_frame: int, *page_counts: int) -> None:
-    """Check a log that overwrites an older one, after the body of one frame was damaged."""
+BODY_OFFSET, SALTS_OFFSET = 1_000, 8
+
+
+def check_second_generation(database: Path, damaged_frame: int, *page_counts: int, offset: int = BODY_OFFSET) -> None:
+    """Check a log that overwrites an older one, after one frame was damaged at an offset."""
     connection = apsw.Connection(str(database))
     connection.execute("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0").fetchall()
     for table in range(4):
@@ -166,7 +169,7 @@ def check_second_generation(database: Path, damaged_frame: int, *page_counts: in
     connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
     write_transactions(connection, *page_counts)
     with log_of(database).open("r+b") as log:
-        log.seek(HEADER_BYTES + damaged_frame * FRAME_BYTES + 1_000)
+        log.seek(HEADER_BYTES + damaged_frame * FRAME_BYTES + offset)
         log.write(b"damaged")
     try:
         wal_checksum_check.check_wal(database)
@@ -178,6 +181,12 @@ def check_second_generation(database: Path, damaged_frame: int, *page_counts: in
 def test_damaged_frame_of_an_overwritten_log_is_reported(tmp_path: Path, frame: int) -> None:
     with pytest.raises(wal_checksum_check.Damage, match="acknowledged transactions in"):
         check_second_generation(tmp_path / "argosy.db", frame, *[1] * 50)
+
+
+@pytest.mark.parametrize("frame", [0, 40, 48])
+def test_damaged_salts_are_not_taken_for_an_older_generation(tmp_path: Path, frame: int) -> None:
+    with pytest.raises(wal_checksum_check.Damage, match="acknowledged transactions in"):
+        check_second_generation(tmp_path / "argosy.db", frame, *[1] * 50, offset=SALTS_OFFSET)
 
 
 def test_intact_commit_in_a_split_header_counts_as_acknowledged(tmp_path: Path) -> None:
