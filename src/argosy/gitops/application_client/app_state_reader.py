@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -337,7 +337,7 @@ class ApplicationReader:
                     raise
                 return  # not permitted: continue without it
         for manifest in listing.items:
-            self.cache.put(_add_kind(manifest, kind))
+            self.cache.put(manifest if manifest.get("kind") else {**manifest, "kind": kind.kind})
 
 
 def _unchanged_settings(settings: ReconcilerSettings) -> ReconcilerSettings:
@@ -352,10 +352,6 @@ def _list_crd_keys(keys: Iterable[ResourceKey], kinds: Catalog) -> list[Resource
     """List the CRDs of the custom kinds: they define how lists are compared."""
     custom = {key.group_kind for key in keys if key.group_kind in kinds and key.group_kind not in _BUILT_IN}
     return [ResourceKey(*CRD, "", f"{kinds[kind].plural}.{kind.group}") for kind in custom]
-
-
-def _add_kind(manifest: Manifest, kind: GroupKind) -> Manifest:
-    return manifest if manifest.get("kind") else {**manifest, "kind": kind.kind}
 
 
 @asynccontextmanager
@@ -400,7 +396,3 @@ async def assess_or_empty(
         if app.destination.is_in_cluster:
             raise
         return reader, {}
-
-
-def list_health_words(assessments: Mapping[ResourceKey, Assessment]) -> dict[ResourceKey, str]:
-    return {key: assessment.health.value for key, assessment in assessments.items() if assessment.health is not None}

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from argosy.gitops.application import Application, OperationState
+from argosy.gitops.application.step_results import Assessment
 from argosy.gitops.policy.projects import is_project_refusal
 from argosy.gitops.status.conditions import ConditionType
 from argosy.gitops.status.rollback_detection import ActiveRollback, find_active_rollback
@@ -334,3 +335,7 @@ def format_go_time(text: str) -> str:
     except ValueError:
         return text
     return parsed.strftime("%Y-%m-%d %H:%M:%S +0000 UTC")
+
+
+def list_health_words(assessments: Mapping[ResourceKey, Assessment]) -> dict[ResourceKey, str]:
+    return {key: assessment.health.value for key, assessment in assessments.items() if assessment.health is not None}

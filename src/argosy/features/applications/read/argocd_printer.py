@@ -15,7 +15,6 @@ from argosy.gitops.application_client import status_summary
 from argosy.gitops.application_client.app_state_reader import (
     ApplicationReader,
     assess_or_empty,
-    list_health_words,
     open_reader,
 )
 from argosy.gitops.application_client.sync_window_description import describe_sync_windows, list_assigned_windows
@@ -79,7 +78,7 @@ async def _render_objects(reader: ApplicationReader, app: Application, output: s
             app, await reader.for_destination(app).build_tree(app), is_detailed=output != "tree"
         )
     else:
-        health = list_health_words((await assess_or_empty(reader, app))[1])
+        health = status_summary.list_health_words((await assess_or_empty(reader, app))[1])
         lines = text_output.render_objects(argocd_text_output.list_managed_object_rows(app, health))
     return ["", *lines] if lines else []
 

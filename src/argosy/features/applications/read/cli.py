@@ -239,7 +239,7 @@ async def print_app(
     """argo: The output of get, and the end of the output of sync and wait."""
     from argosy.features.applications.read import text_output as app_screen
     from argosy.gitops.application_client import status_summary
-    from argosy.gitops.application_client.app_state_reader import assess_or_empty, list_health_words, open_reader
+    from argosy.gitops.application_client.app_state_reader import assess_or_empty, open_reader
     from argosy.gitops.application_client.application_service import utc_now
     from argosy.gitops.application_client.delay_reasons import describe_delay
     from argosy.gitops.application_client.object_health_sentence import list_health_reasons
@@ -250,7 +250,7 @@ async def print_app(
     engines = await detect_engines_or_unknown(service.cluster, service.control_namespace)
     async with open_reader(service) as reader:
         reader, assessments = await assess_or_empty(reader, app)
-        health = list_health_words(assessments)
+        health = status_summary.list_health_words(assessments)
         delay = describe_delay(app, reader.reconciler_settings, reader.control_cache.get, engines, utc_now())
         window = describe_sync_windows(
             reader.reconciler_settings.clusters.resolve_destination(app),
@@ -285,7 +285,7 @@ def run_resources(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
         from argosy.errors import PolicyError
         from argosy.gitops.application_client import status_summary
-        from argosy.gitops.application_client.app_state_reader import list_health_words, open_reader
+        from argosy.gitops.application_client.app_state_reader import open_reader
 
         app = await service.load_application(args.name)
         if args.project and args.project != app.project:
@@ -303,7 +303,9 @@ def run_resources(args: argparse.Namespace) -> int:
             if args.orphaned:
                 rows = [status_summary.ManagedObjectRow(key) for key in await reader.list_orphans(app)]
             else:
-                rows = status_summary.list_rows(app, list_health_words(await reader.assess_managed_objects(app)))
+                rows = status_summary.list_rows(
+                    app, status_summary.list_health_words(await reader.assess_managed_objects(app))
+                )
         _print_resources(rows, output, "Yes" if args.orphaned else "No")
         return 0
 

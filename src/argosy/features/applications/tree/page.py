@@ -28,8 +28,8 @@ from argosy.features.applications.tree.page_values import (
     list_rows_without_success_messages,
 )
 from argosy.gitops.application import Application
-from argosy.gitops.application_client.app_state_reader import list_health_words
 from argosy.gitops.application_client.object_health_sentence import summarize_health_reason
+from argosy.gitops.application_client.status_summary import list_health_words
 from argosy.kube.resource_key import ResourceKey
 from argosy.web import page_templates
 from argosy.web.caller_application_service import build_reader
