@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -46,6 +47,7 @@ MAX_CACHED_STATES: Final = 1000
 ClusterConnection = tuple[ConnectionState, str]  # connection state and server version
 # The cluster that argosy runs in needs no Secret.
 IN_CLUSTER_DECLARATION: Final = DeclaredSecret("", {"server": IN_CLUSTER_SERVER, "name": IN_CLUSTER_NAME})
+_VERSION_NUMBERS: Final = re.compile(r"v?(\d+(?:\.\d+)+)")
 # argo: the config fields that clients may see; all others may contain credentials
 _VISIBLE_TLS_FIELDS: Final = ("insecure", "serverName")
 _VISIBLE_AWS_FIELDS: Final = ("clusterName", "roleARN")
@@ -189,7 +191,13 @@ async def _test_connection(cluster: Cluster) -> ClusterConnection:
         await cluster.kinds()
     except ArgosyError as error:
         return ConnectionState(FAILED, str(error), current_timestamp()), ""
-    return ConnectionState(SUCCESSFUL, "", current_timestamp()), version
+    return ConnectionState(SUCCESSFUL, "", current_timestamp()), remove_vendor_suffix(version)
+
+
+def remove_vendor_suffix(version: str) -> str:
+    """argo: `v1.32.13-gke.100` is shown as `v1.32.13`."""
+    match = _VERSION_NUMBERS.match(version)
+    return f"v{match[1]}" if match else version
 
 
 def cluster_to_wire(

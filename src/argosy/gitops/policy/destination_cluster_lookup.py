@@ -95,7 +95,7 @@ class DestinationClusters:
         if cluster.server != IN_CLUSTER_SERVER:
             return ""
         if not self.has_in_cluster:
-            return f"cluster {IN_CLUSTER_SERVER} is disabled by cluster.inClusterEnabled in argocd-cm"
+            return f'cluster "{IN_CLUSTER_SERVER}" is disabled by cluster.inClusterEnabled in argocd-cm'
         return ""
 
 
