@@ -278,7 +278,8 @@ class ApplicationController:
 
     def _record_ownership_gain(self, key: ResourceKey) -> None:
         """Ignore revisions resolved before now: the previous owner may have synced a newer commit."""
-        self.memos[key].owned_since = time.monotonic()
+        memo = self.memos[key]
+        memo.owned_since = memo.requested_at = time.monotonic()
 
     async def _ensure_claimed(self, manifest: Manifest) -> Manifest:
         if self.claims is None:
