@@ -140,7 +140,9 @@ def _configure_nginx(
         "listen 9080": f"listen 127.0.0.1:{other_ports[0]}",
         "0.0.0.0:9443": f"127.0.0.1:{https_port}",
         "0.0.0.0:9444": f"127.0.0.1:{CLIENT_CERTIFICATE_PORT}",
-        "error_log /dev/stdout info;": f"user root;\ndaemon off;\npid {folder}/nginx.pid;\nerror_log stderr info;",
+        # One process: a worker would outlive a master that is killed.
+        "error_log /dev/stdout info;": "user root;\ndaemon off;\nmaster_process off;\n"
+        f"pid {folder}/nginx.pid;\nerror_log stderr info;",
         "http {": f"http {{ access_log {folder}/access.log;",
     }
     for old, new in replacements.items():
