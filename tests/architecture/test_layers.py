@@ -50,6 +50,7 @@ ADDONS_MAY_IMPORT = frozenset().union(*LAYERS[:8]) | {"gitops.source"}
 ADDONS = ("features.notebooks.addon", "features.notifications.addon")
 MAY_IMPORT_THE_SANDBOX = ("features.demo", "features.local_sandbox", "features.serve", "testing")
 RUNNER = "features.notebooks.runner"
+RUNNER_SHIPS_WITH = "observability.redaction.text_redaction"
 RUNNER_NEEDS = {"nbclient", "nbformat", "jupyter_client"}
 # A feature may import the features that are listed behind it. Each of those has its own line further up.
 FEATURE_IMPORTS: dict[str, frozenset[str]] = {}
@@ -286,11 +287,12 @@ def features_import_the_features_listed_for_them(module: Module) -> Iterator[str
 
 
 def the_notebook_runner_can_be_shipped_alone(module: Module) -> Iterator[str]:
-    if not is_within(module.name, RUNNER):
+    if not is_within(module.name, RUNNER) and module.name != RUNNER_SHIPS_WITH:
         return
+    shipped = (f"argosy.{RUNNER}", f"argosy.{RUNNER_SHIPS_WITH}")
     for imported in module.imports:
-        top = imported.partition(".")[0]
-        if top not in (sys.stdlib_module_names | RUNNER_NEEDS) and not is_within(imported, f"argosy.{RUNNER}"):
+        is_shipped = any(is_within(imported, package) for package in shipped)
+        if imported.partition(".")[0] not in (sys.stdlib_module_names | RUNNER_NEEDS) and not is_shipped:
             yield f"imports {imported}, which a Pod does not have"
 
 
@@ -525,6 +527,12 @@ BROKEN = [
     ),
     (features_import_the_features_listed_for_them, "features/attic/a.py", "", "no line"),
     (the_notebook_runner_can_be_shipped_alone, "features/notebooks/runner/a.py", "import argosy.errors", "a Pod"),
+    (
+        the_notebook_runner_can_be_shipped_alone,
+        "observability/redaction/text_redaction.py",
+        "import orjson",
+        "a Pod",
+    ),
     (
         few_packages_know_the_sandbox,
         "cli/cluster_target.py",

@@ -25,11 +25,11 @@ from argosy.features.notebooks.notebook_validation_job_status import (
     Status,
     list_undeclared_remarks,
 )
-from argosy.features.notebooks.redaction import redact
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.well_known_kinds import NOTEBOOK_JOB
+from argosy.observability.redaction.text_redaction import redact
 
 COMPONENT: Final = "jupyter-notebook-validator-operator"
 MAX_MESSAGE_CHARACTERS: Final = 1024  # k8s: characters of a message

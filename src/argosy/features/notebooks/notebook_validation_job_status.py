@@ -10,10 +10,10 @@ from datetime import datetime
 from typing import Any, Final
 
 from argosy.features.notebooks import go_durations
-from argosy.features.notebooks.redaction import redact
 from argosy.features.notebooks.run_backend import RunOutcome
 from argosy.features.notebooks.runner.parameters import is_undeclared
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
+from argosy.observability.redaction.text_redaction import redact
 
 INITIALIZING, BUILDING, BUILD_COMPLETE = "Initializing", "Building", "BuildComplete"
 RUNNING, SUCCEEDED, FAILED = "ValidationRunning", "Succeeded", "Failed"

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from argosy.errors import ArgosyError
 from argosy.features.notebooks.notebook_validation_job_parser import NotebookJob
-from argosy.features.notebooks.redaction import redact
 from argosy.features.notebooks.run_backend import NotebookRunState
 from argosy.kube.client import Cluster
 from argosy.kube.resource_key import ResourceKey
+from argosy.observability.redaction.text_redaction import ValueRedactor, list_lines, redact
 
 MIN_SECRET_CHARACTERS: Final = 6  # characters: shorter values occur in ordinary text
 MAX_SECRET_CHARACTERS: Final = 100_000
@@ -32,7 +32,7 @@ async def load_secret_values(job: NotebookJob, cluster: Cluster) -> tuple[str, .
         except ArgosyError:
             continue
         for value in ((secret or {}).get("data") or {}).values():
-            values |= set(_decode_value(str(value)))
+            values |= _decode_value(str(value))
     return tuple(sorted(values))
 
 
@@ -47,19 +47,11 @@ def redact_run_state(run_state: NotebookRunState, secrets: Sequence[str]) -> Not
     outcome = run_state.outcome
     if outcome is not None:
         outcome = replace(
-            outcome, message=redact(outcome.message, secrets), results=_redact_deep(outcome.results, secrets)
+            outcome,
+            message=redact(outcome.message, secrets),
+            results=ValueRedactor(secrets).redact_strings(outcome.results),
         )
     return replace(run_state, cells=cells, outcome=outcome, message=redact(run_state.message, secrets))
-
-
-def _redact_deep(value: Any, secrets: Sequence[str]) -> Any:
-    if isinstance(value, str):
-        for secret in secrets:
-            value = value.replace(secret, "[REDACTED]")
-        return value
-    if isinstance(value, Mapping):
-        return {name: _redact_deep(item, secrets) for name, item in value.items()}
-    return [_redact_deep(item, secrets) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _list_secret_names(job: NotebookJob) -> Iterator[str]:
@@ -77,12 +69,8 @@ def _list_secret_names(job: NotebookJob) -> Iterator[str]:
                 yield str(name)
 
 
-def _decode_value(encoded: str) -> Iterator[str]:
-    """A value, and the lines of a multi-line value, because outputs break lines differently."""
+def _decode_value(encoded: str) -> set[str]:
     try:
-        text = base64.b64decode(encoded[:MAX_SECRET_CHARACTERS]).decode()
+        return list_lines(base64.b64decode(encoded[:MAX_SECRET_CHARACTERS]).decode(), MIN_SECRET_CHARACTERS)
     except (binascii.Error, UnicodeDecodeError):
-        return
-    for part in {text.strip(), *text.split("\n")}:
-        if len(part.strip()) >= MIN_SECRET_CHARACTERS:
-            yield part.strip()
+        return set()

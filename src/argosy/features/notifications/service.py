@@ -154,22 +154,21 @@ class NotificationService:
             )
         except UserError as error:
             return TrialMessage(destination, {}, self.settings.mask_secrets(str(error)))
+        masked = self.settings.redactor.redact_strings(notification)
         service = self.settings.services.get(destination.service)
         if destination == PREVIEW_DESTINATION or is_trial or (service is not None and not should_send):
-            return TrialMessage(destination, _mask_values(notification, self.settings))
+            return TrialMessage(destination, masked)
         if service is None:
             reason = f"service {destination.service} not found in {constants.SETTINGS_CONFIG_MAP}; add it"
-            return TrialMessage(destination, _mask_values(notification, self.settings), reason)
+            return TrialMessage(destination, masked, reason)
         idempotency_key = f"test-{now.timestamp()}"
         target = (service.kind, destination.service, destination.recipient)
         delivery = MessageDelivery(*target, service.options, notification, idempotency_key, now, self.settings.hosts)
         try:
             await asyncio.to_thread(deliver, delivery)
         except ArgosyError as error:
-            return TrialMessage(
-                destination, _mask_values(notification, self.settings), self.settings.mask_secrets(str(error))
-            )
-        return TrialMessage(destination, _mask_values(notification, self.settings), is_sent=True)
+            return TrialMessage(destination, masked, self.settings.mask_secrets(str(error)))
+        return TrialMessage(destination, masked, is_sent=True)
 
     async def list_history(self, name: str = "", namespace: str = "") -> list[NotificationHistoryRow]:
         """List messages from Events, which expire after about an hour, and from annotations of the objects."""
@@ -227,14 +226,6 @@ def _check_known_name(name: str, names_known: Mapping[str, Any], noun: str) -> s
 def _parse_destination(text: str) -> NotificationDestination:
     service, _, recipient = text.partition(":")
     return NotificationDestination(service, recipient)
-
-
-def _mask_values(value: Any, settings: NotificationSettings) -> Any:
-    if isinstance(value, dict):
-        return {name: _mask_values(item, settings) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_mask_values(item, settings) for item in value]
-    return settings.mask_secrets(value) if isinstance(value, str) else value
 
 
 @asynccontextmanager

@@ -10,6 +10,7 @@ import base64
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
 from argosy.errors import UserError
@@ -20,9 +21,9 @@ from argosy.kube.objects import Manifest, read_yaml
 from argosy.kube.objects.short_text_result_cache import cache_short_texts
 from argosy.kube.schema.selectors import parse_label_selector as label_texts
 from argosy.languages.expr import CompiledExpression, compile_expression
+from argosy.observability.redaction.text_redaction import EIGHT_ASTERISKS, ValueRedactor, list_lines
 
 _SECRET_REFERENCE_PATTERN: Final = re.compile(r"\$[\w-]+")
-MASK: Final = "********"
 MIN_MASKED_CHARACTERS: Final = 4  # characters; shorter values would mask ordinary words
 
 
@@ -62,11 +63,13 @@ class NotificationSettings:
 
     def mask_secrets(self, text: str) -> str:
         """Replace every value of the Secret in a text with the mask."""
-        for value in sorted(self.secrets.values(), key=len, reverse=True):
-            for secret_text in {value, value.strip(), *value.splitlines()}:
-                if len(secret_text) >= MIN_MASKED_CHARACTERS:
-                    text = text.replace(secret_text, MASK)
-        return text
+        return self.redactor.redact_text(text)
+
+    @cached_property
+    def redactor(self) -> ValueRedactor:
+        values = {value for value in self.secrets.values() if len(value) >= MIN_MASKED_CHARACTERS}
+        values |= {line for value in values for line in list_lines(value, MIN_MASKED_CHARACTERS)}
+        return ValueRedactor(values, EIGHT_ASTERISKS)
 
 
 def read_settings(

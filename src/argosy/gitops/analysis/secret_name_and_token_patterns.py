@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from argosy.observability.redaction import MASK
+
 SECRET_NAME: Final = re.compile(
     r"(?i)(?:pass|passwd|password|passphrase|token|secret|credentials?|htpasswd|api[-_.]?key|access[-_.]?key"
     r"|private[-_.]?key|\.dockerconfigjson|kubeconfig|id_rsa|tls\.key|ssh-privatekey|sshPrivateKey)$"
@@ -17,7 +19,6 @@ TOKEN_FORMATS: Final = re.compile(
     r"-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bgh[pousr]_[A-Za-z0-9]{36,}"
     r"|\bgithub_pat_\w{50,}|\bglpat-[\w-]{20,}|\bxox[abprs]-[\w-]{10,}|\bhf_[A-Za-z0-9]{30,}"
 )
-MASK: Final = "++++++++"
 
 
 def is_secret(name: str, text: str) -> bool:

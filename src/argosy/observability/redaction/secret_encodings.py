@@ -11,10 +11,9 @@ import json
 import re
 from collections.abc import Iterator
 from itertools import islice
+from json.encoder import encode_basestring
 from typing import Final
 from urllib.parse import quote, quote_plus
-
-import orjson
 
 MIN_FORM_BYTES: Final = 7  # minimum length of a search form
 MAX_ESCAPE_LEVELS: Final = 3  # e.g. a page shows YAML that quotes JSON with the value in a string
@@ -22,6 +21,8 @@ MAX_ESCAPED_FORMS: Final = 60  # forms per text
 _ASTRAL: Final = re.compile("[\U00010000-\U0010ffff]")
 _NON_ASCII: Final = re.compile(r"[^\x00-\x7f]")
 _GO_ESCAPES: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
+_PERCENT_ENCODING: Final = re.compile("%[0-9A-F]{2}")
+_URL_FORM_NAMES: Final = {"plain segment", "plain path", "plain query", "base64", "base64 url"}
 _URL_SAFE: Final = bytes.maketrans(b"+/", b"-_")
 
 
@@ -29,13 +30,20 @@ def iter_forms(value: str) -> Iterator[bytes]:
     yield from (form for _, form in iter_named_forms(value))
 
 
-def iter_named_forms(value: str) -> Iterator[tuple[str, bytes]]:
+def list_url_forms(value: str) -> set[str]:
+    """Return a value as written, percent-encoded as git and hosts do, and in base64 without its padding."""
+    forms = {name: form.decode() for name, form in iter_named_forms(value, min_bytes=1) if name in _URL_FORM_NAMES}
+    percent_encoded = {_PERCENT_ENCODING.sub(lambda match: match[0].lower(), form) for form in forms.values()}
+    return {value, *percent_encoded, *(form.rstrip("=") if "base64" in name else form for name, form in forms.items())}
+
+
+def iter_named_forms(value: str, min_bytes: int = MIN_FORM_BYTES) -> Iterator[tuple[str, bytes]]:
     """Yield each form with the name of its encoding. Texts whose characters are escaped alike have the same names."""
     raw = value.encode("utf-8", "replace")
     yield from (
         (name, form)
         for text, name in _build_escaped_forms(raw.decode()).items()
-        if len(form := text.encode()) >= MIN_FORM_BYTES
+        if len(form := text.encode()) >= min_bytes
     )
     yield "hex", raw.hex().encode()
     yield "HEX", raw.hex().upper().encode()
@@ -66,7 +74,7 @@ def _build_escaped_forms(value: str) -> dict[str, str]:
 
 def _escape_once(text: str, *, is_unescaped: bool) -> Iterator[tuple[str, str]]:
     yield "", text
-    inner = orjson.dumps(text).decode()[1:-1]
+    inner = encode_basestring(text)[1:-1]
     yield "json", inner
     yield "html", html.escape(text)
     if is_unescaped:

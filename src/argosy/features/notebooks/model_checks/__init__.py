@@ -15,13 +15,13 @@ from urllib.parse import urlsplit
 from argosy.errors import ArgosyError, ClusterError, UserError
 from argosy.features.notebooks.model_checks import model_kinds_and_readiness, prediction_request_and_expected_output
 from argosy.features.notebooks.notebook_validation_job_parser import ModelChecks, NotebookJob
-from argosy.features.notebooks.redaction import redact
 from argosy.http_client.anonymous_request import PlainResponse, send_plain_request
 from argosy.kube.client import Cluster
 from argosy.kube.controller import ControllerContext
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.well_known_kinds import DEPLOYMENT, SERVICE
+from argosy.observability.redaction.text_redaction import redact
 
 REQUEST_TIMEOUT_SECONDS: Final = 10.0
 REVIEW_API_VERSION: Final = "authorization.k8s.io/v1"

@@ -20,8 +20,8 @@ from argosy.features.notebooks.on_success_triggers.trigger_annotation_parser imp
     TriggerEntry,
     read_entries,
 )
-from argosy.features.notebooks.redaction import redact
 from argosy.kube.objects.timestamps_and_delays import format_timestamp, remaining_delay
+from argosy.observability.redaction.text_redaction import redact
 
 PENDING_STATUS, RUNNING_STATUS, SUCCEEDED_STATUS, FAILED_STATUS, SKIPPED_STATUS = (
     "Pending",

@@ -14,10 +14,10 @@ from argosy.features.notebooks.pod_runs.validation_pod_manifest import (
     GOLDEN_CLONE_CONTAINER,
     VALIDATOR_CONTAINER,
 )
-from argosy.features.notebooks.redaction import redact
 from argosy.features.notebooks.run_backend import RunOutcome
 from argosy.features.notebooks.runner import failure_category_names
 from argosy.kube.objects import Manifest
+from argosy.observability.redaction.text_redaction import redact
 
 GIT_REFUSED, GIT_FAILED = "git_authentication_failed", "git_clone_failed"
 # Exit codes of clone.sh: category, retriable

@@ -14,10 +14,12 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+import argosy
 from argosy.kube.objects import Manifest
 
 ARCHIVE_KEY, CLONE_SCRIPT_KEY = "runner.pyz", "clone.sh"
 RUNNER_PACKAGE: Final = "argosy.features.notebooks.runner"
+SHARED_MODULES: Final = ("argosy.observability.redaction.text_redaction",)  # what the runner imports of argosy
 MAIN_SOURCE: Final = f"""\
 import os, sys
 if sys.version_info < (3, 11):
@@ -34,13 +36,15 @@ _ARCHIVE_DATE: Final = (1980, 1, 1, 0, 0, 0)  # a fixed date, so that the archiv
 
 @cache
 def build_archive() -> bytes:
-    """A program for `python3 FILE`; its packages contain only the runner."""
+    """A program for `python3 FILE`; its packages contain only the runner and what it imports."""
     files = {"__main__.py": MAIN_SOURCE}
-    folder = RUNNER_PACKAGE.replace(".", "/")
-    for depth in range(1, folder.count("/") + 1):
-        files["/".join([*folder.split("/")[:depth], "__init__.py"])] = ""
-    for file in sorted((Path(__file__).parents[1] / "runner").glob("*.py")):
-        files[f"{folder}/{file.name}"] = file.read_text(encoding="utf-8")
+    source = Path(argosy.__file__).parents[1]
+    runner = sorted((source / RUNNER_PACKAGE.replace(".", "/")).glob("*.py"))
+    for file in (*runner, *(source / f"{module.replace('.', '/')}.py" for module in SHARED_MODULES)):
+        path = file.relative_to(source)
+        for package in list(path.parents)[-2::-1]:
+            files.setdefault(f"{package.as_posix()}/__init__.py", "")
+        files[path.as_posix()] = file.read_text(encoding="utf-8")
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as zip_file:
         for name, text in files.items():

@@ -21,10 +21,11 @@ from typing import IO, Any, Final
 
 from argosy.features.notebooks.runner import written_file_digests
 from argosy.features.notebooks.runner.failure_category_names import CONFIGURATION, DEPENDENCY, EXECUTION
+from argosy.features.notebooks.runner.mounted_secrets import read_mounted_secrets
 from argosy.features.notebooks.runner.progress_config_map_report import MAX_REPORT_BYTES, ProgressReporter
-from argosy.features.notebooks.runner.redaction import SecretRedactor
 from argosy.features.notebooks.runner.run_request import RunRequest, RunRequestError
 from argosy.features.notebooks.runner.termination_message import pack_results
+from argosy.observability.redaction.text_redaction import ValueRedactor
 
 TERMINATION_LOG_PATH: Final = "/dev/termination-log"
 REQUIRED_PACKAGES: Final = ("nbclient", "nbformat", "ipykernel")
@@ -42,20 +43,18 @@ def main(arguments: list[str]) -> int:
         is_request_error = isinstance(error, RunRequestError)
         message = str(error) if is_request_error else f"cannot read the run configuration ({error}); run the job again"
         return _finish(_build_failed_results(message, CONFIGURATION), ProgressReporter(""))
-    report, cleaner = (
-        ProgressReporter(str(pod_input.get("report") or "")),
-        SecretRedactor(pod_input.get("secrets") or ()),
-    )
+    report = ProgressReporter(str(pod_input.get("report") or ""))
+    redactor = ValueRedactor(read_mounted_secrets(pod_input.get("secrets") or ()))
     if missing_error := _install_missing_packages():
         return _finish(_build_failed_results(missing_error, DEPENDENCY), report)
     run_start = written_file_digests.RunStart()
-    code = _run_in_thread(request, report, cleaner)
+    code = _run_in_thread(request, report, redactor)
     results = _load_results(request)
     if code == 0 and results is not None:
         claims = [(claim, claim) for claim in pod_input.get("claims") or ()]
         results["artefacts"] = written_file_digests.list_written_files(claims, run_start.earliest_file_time())
     final_results = results or _build_failed_results("the runner wrote no results; see the logs of the Pod", EXECUTION)
-    return _finish(cleaner.redact_results(final_results), report)
+    return _finish(redactor.redact_strings(final_results), report)
 
 
 def _on_sigterm(*_: object) -> None:
@@ -65,7 +64,7 @@ def _on_sigterm(*_: object) -> None:
     os._exit(SIGTERM_EXIT_CODE)
 
 
-def _run_in_thread(request: RunRequest, report: ProgressReporter, cleaner: SecretRedactor) -> int:
+def _run_in_thread(request: RunRequest, report: ProgressReporter, redactor: ValueRedactor) -> int:
     """Run in another thread: in the main thread, nbclient would take the signals that ask this process to end."""
     from argosy.features.notebooks.runner.run_of_notebook import execute_request
 
@@ -78,7 +77,7 @@ def _run_in_thread(request: RunRequest, report: ProgressReporter, cleaner: Secre
             print(error, file=sys.stderr)
 
     thread = threading.Thread(target=execute_in_thread, daemon=True)
-    with _follow_events(request.events, report, cleaner):
+    with _follow_events(request.events, report, redactor):
         thread.start()
         thread.join()
     return codes[0] if codes else UNREADABLE_EXIT_CODE
@@ -107,10 +106,10 @@ def _install_missing_packages() -> str:
 
 
 @contextlib.contextmanager
-def _follow_events(events: str, report: ProgressReporter, cleaner: SecretRedactor) -> Iterator[None]:
+def _follow_events(events: str, report: ProgressReporter, redactor: ValueRedactor) -> Iterator[None]:
     """Log and report events as they are written."""
     is_over = threading.Event()
-    thread = threading.Thread(target=_follow_file, args=(events, report, cleaner, is_over), daemon=True)
+    thread = threading.Thread(target=_follow_file, args=(events, report, redactor, is_over), daemon=True)
     thread.start()
     try:
         yield
@@ -119,7 +118,7 @@ def _follow_events(events: str, report: ProgressReporter, cleaner: SecretRedacto
         thread.join(timeout=30.0)
 
 
-def _follow_file(events: str, report: ProgressReporter, cleaner: SecretRedactor, is_over: threading.Event) -> None:
+def _follow_file(events: str, report: ProgressReporter, redactor: ValueRedactor, is_over: threading.Event) -> None:
     logged_characters, reported_characters, is_last = 0, 0, False
     with open(f"{os.path.dirname(events)}/execution.log", "a", encoding="utf-8") as log:
         while not is_last:
@@ -127,10 +126,10 @@ def _follow_file(events: str, report: ProgressReporter, cleaner: SecretRedactor,
             with contextlib.suppress(OSError):
                 text = Path(events).read_text(encoding="utf-8")
                 complete_lines = text[: text.rfind("\n") + 1]
-                _log_events(cleaner.redact_text(complete_lines[logged_characters:]), log)
+                _log_events(redactor.redact_text(complete_lines[logged_characters:]), log)
                 logged_characters = len(complete_lines)
                 if reported_characters != logged_characters and report.send(
-                    {"events.jsonl": cleaner.redact_text(_fit_into_report(complete_lines))}
+                    {"events.jsonl": redactor.redact_text(_fit_into_report(complete_lines))}
                 ):
                     reported_characters = logged_characters
 

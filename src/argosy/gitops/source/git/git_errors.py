@@ -8,24 +8,27 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from urllib.parse import quote, unquote, unquote_plus, urlsplit
+from urllib.parse import unquote, unquote_plus, urlsplit
 
 from argosy.errors import CorruptSource, SourceError, SourceRefused, SourceTooLarge, SourceUnreachable, UnknownRef
 from argosy.gitops.source.git.command import GitFailed
-
-_USER_INFO = re.compile(r"(?<=://)[^/\s@]*@")
-_NAMED_SECRET = re.compile(
-    r"(?i)\b(authorization\s*[:=]\s*(?:\w+\s+)?|(?:bearer|basic)\s+|(?:token|password)\s*[:=]\s*)\S+"
+from argosy.observability.redaction.secret_encodings import list_url_forms
+from argosy.observability.redaction.text_redaction import (
+    THREE_ASTERISKS,
+    USER_INFO,
+    ValueRedactor,
+    list_words,
+    redact_http_credentials,
 )
+
 _QUOTED_ADDRESS = re.compile(r"'\w+://[^']*'")  # a repository name may look like an error
 # Paths of temporary files that are deleted by now.
 _CERTIFICATE_FILE = re.compile(r"\s*\(?CAfile: .*|((?:cert|certificate|key|from) file|certificate from):? '?/\S+")
 _NON_PRINTABLE = re.compile(r"[^\x20-\x7e]+")
-_PERCENT_ENCODING = re.compile(r"%[0-9A-F]{2}")
+MIN_SECRET_CHARACTERS = 4
 MAX_MESSAGE_LENGTH = 300
 MAX_DECODINGS = 5  # of requested words; a host decodes a URL once or twice
 TOO_LARGE_MESSAGE = (
@@ -175,22 +178,20 @@ def redact(text: str, secrets: Iterable[str] = (), requested: Iterable[str] = ()
     stays in all its forms if `requested` contains one of them.
     """
     requested_text = "\n".join(_decoded_spellings(requested))
-    parts = {part for value in secrets for part in (value, *value.split()) if len(part) > 3}
+    parts = {part for value in secrets for part in list_words(value, MIN_SECRET_CHARACTERS)}
     redacted_forms: set[str] = set()
     for part in parts:
-        forms = _secret_forms(part)
+        forms = list_url_forms(part)
         if not any(form in requested_text for form in forms):
             redacted_forms.update(forms)
-    for form in sorted(redacted_forms, key=len, reverse=True):
-        text = text.replace(form, "***")
-    text = _NAMED_SECRET.sub(r"\1***", _USER_INFO.sub("", text))
-    return _NON_PRINTABLE.sub("?", text)[:MAX_MESSAGE_LENGTH]
+    text = ValueRedactor(redacted_forms, THREE_ASTERISKS).redact_text(text)
+    return _NON_PRINTABLE.sub("?", redact_http_credentials(text, THREE_ASTERISKS))[:MAX_MESSAGE_LENGTH]
 
 
 def _decoded_spellings(requested: Iterable[str]) -> Iterator[str]:
     """Yield the words as written and as a host may echo them: percent-decoded, with a lower-case host name."""
     for word in requested:
-        spelling = _USER_INFO.sub("", word)
+        spelling = USER_INFO.sub("", word)
         yield spelling
         with suppress(ValueError):
             yield unicodedata.normalize("NFKC", urlsplit(spelling).hostname or "").lower()
@@ -198,16 +199,3 @@ def _decoded_spellings(requested: Iterable[str]) -> Iterator[str]:
             yield unquote_plus(spelling)
             spelling = unquote(spelling)
             yield spelling
-
-
-def _secret_forms(secret: str) -> set[str]:
-    """Return a secret as written, percent-encoded and in base64."""
-    raw = secret.encode("utf-8", "replace")
-    percent_encoded = {quote(raw), quote(raw, safe="")}
-    base64_encoded = {encode(raw).decode().rstrip("=") for encode in (b64encode, urlsafe_b64encode)}
-    return {
-        secret,
-        *percent_encoded,
-        *(_PERCENT_ENCODING.sub(lambda match: match[0].lower(), form) for form in percent_encoded),
-        *base64_encoded,
-    }

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from argosy.features.notebooks.redaction import is_secret_name, mask_secret, redact
+from argosy.observability.redaction.text_redaction import ValueRedactor, list_json_forms, list_lines, redact
 
 HIDDEN = [
     ("cloning https://me:s3cret@example.org/a.git", "cloning https://example.org/a.git"),
@@ -49,10 +51,23 @@ def test_redaction_of_long_text_terminates(text: str) -> None:
     assert redact(text[:2000])  # a regular expression with catastrophic backtracking would not end
 
 
-def test_mask_secret_keeps_two_characters_at_each_end_of_longer_values() -> None:
-    assert (mask_secret("abcdef"), mask_secret("abcd")) == ("ab***ef", "***")
+def test_value_inside_another_value_leaves_no_remainder() -> None:
+    assert ValueRedactor(["pass", "password", ""], "***").redact_text("a password, a pass") == "a ***, a ***"
 
 
-@pytest.mark.parametrize(("name", "tells"), [("API_TOKEN", True), ("DB_PASSWORD", True), ("HOME", False)])
-def test_secret_variables_are_detected_by_name(name: str, tells: bool) -> None:
-    assert is_secret_name(name) is tells
+def test_strings_are_redacted_at_any_depth_and_keys_are_kept() -> None:
+    redactor = ValueRedactor(["s3cret"])
+    nested = {"s3cret": ["a s3cret", ("s3cret", 1, None)], "b": {"c": True}}
+    assert redactor.redact_strings(nested) == {"s3cret": ["a [REDACTED]", ["[REDACTED]", 1, None]], "b": {"c": True}}
+
+
+def test_lines_of_a_value_are_redacted_however_they_end() -> None:
+    assert list_lines("first line\r\nsecond line\rthird line\nno", 6) >= {"first line", "second line", "third line"}
+    assert "no" not in list_lines("first line\nno", 6)
+
+
+def test_value_is_redacted_as_json_writes_it() -> None:
+    value = 'p"\u00e4ss'
+    redactor = ValueRedactor(list_json_forms(value))
+    for text in (value, json.dumps(value), json.dumps(value, ensure_ascii=False)):
+        assert redactor.redact_text(text).strip('"') == "[REDACTED]"
