@@ -28,7 +28,7 @@ from argosy.gitops.application_client.render_pool_prestart import build_render_p
 from argosy.gitops.application_client.status_summary import list_rows
 from argosy.gitops.clusters.cluster_secret import build_connection, read_secret_values
 from argosy.gitops.diff import DiffCache
-from argosy.gitops.live import build_indexes, build_tree, find_orphans
+from argosy.gitops.live import build_tree, find_orphans
 from argosy.gitops.live.resource_tree import ResourceNode
 from argosy.gitops.policy.destination_cluster_lookup import IN_CLUSTER_SERVER
 from argosy.gitops.policy.projects import list_forbidden_sources
@@ -43,6 +43,7 @@ from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
 from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.reconciler.render_cache import RenderCache
 from argosy.gitops.reconciler.settings_watch import SettingsWatcher
+from argosy.gitops.reconciler.watched_cluster import index_by_tracking
 from argosy.gitops.source.folder_tree import FolderTree
 from argosy.gitops.source.repository_access_settings import SourceSettings
 from argosy.gitops.source.repository_mirrors import Repositories
@@ -114,8 +115,7 @@ class ApplicationReader:
         )
         reader._semaphore, reader._destination_server = asyncio.Semaphore(MAX_CONCURRENT_REQUESTS), cluster.server
         reader._localize_settings = partial(self.settings.localize_settings, reader.cache, cluster.server)
-        for name, index in build_indexes(self.settings.current_settings().tracking).items():
-            reader.cache.add_index(name, index)
+        index_by_tracking(reader.cache, self.settings.current_settings().tracking)
         return reader
 
     def impersonating(self, app: Application) -> ApplicationReader:
@@ -180,8 +180,7 @@ class ApplicationReader:
             self.list_kinds(),
         )
         self.settings.invalidate()
-        for name, index in build_indexes(self.reconciler_settings.tracking).items():
-            self.cache.add_index(name, index)
+        index_by_tracking(self.cache, self.reconciler_settings.tracking)
 
     @property
     def reconciler_settings(self) -> ReconcilerSettings:

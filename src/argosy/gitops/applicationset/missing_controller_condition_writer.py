@@ -22,7 +22,7 @@ from argosy.gitops.policy.applicationset_controller_detection import (
 )
 from argosy.gitops.reconciler.ownership.application_claim_fence import ApplicationClaims
 from argosy.kube.client import Cluster
-from argosy.kube.controller import InformerCache
+from argosy.kube.controller import ChangeWatch, InformerCache
 from argosy.kube.controller.sharding.membership import KeyOwnership
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
@@ -50,11 +50,15 @@ class ApplicationSetReporter:
         self._changed = asyncio.Event()
         self.claims: ApplicationClaims | None = None  # set if several controllers share the work
 
-    def on_change(self, before: Manifest | None, after: Manifest | None) -> None:
-        manifest = after or before
-        if manifest is not None and (
-            manifest.get("kind") == APPLICATION_SET.kind or is_applicationset_controller(manifest)
-        ):
+    @property
+    def watches(self) -> tuple[ChangeWatch, ...]:
+        return (
+            ChangeWatch((APPLICATION_SET,), lambda before, after: self._changed.set()),
+            ChangeWatch(WORKLOAD_KINDS, self._on_workload_change),
+        )
+
+    def _on_workload_change(self, before: Manifest | None, after: Manifest | None) -> None:
+        if is_applicationset_controller(after or before or {}):
             self._changed.set()
 
     async def run(self) -> None:

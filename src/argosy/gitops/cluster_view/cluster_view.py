@@ -38,7 +38,7 @@ from argosy.gitops.workspace.command_file_tree_cache import find_cache_folder
 from argosy.isolation import WorkerPool
 from argosy.isolation.trusted_process_pool import ProcessPool
 from argosy.kube.client import VersionedCluster
-from argosy.kube.controller import SYSTEM_CLOCK, Clock, InformerCache
+from argosy.kube.controller import EVERY_KIND, SYSTEM_CLOCK, ChangeWatch, Clock, InformerCache
 from argosy.kube.controller.informer import REFUSED_CODES, ChangeListener
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey
@@ -79,7 +79,7 @@ class ClusterView:
         self._watched = WatchedObjects(
             service.cluster, self.cache, lambda: self.rules.tracking, self._is_watched, clock
         )
-        self._watched.listeners = (self._on_change,)
+        self._watched.add_watches([ChangeWatch(EVERY_KIND, self._on_change)])
         self._informers = self._watched.informers
         self._listeners: list[ChangeListener] = []
         self._rows_by_key: dict[ResourceKey, AppRow] = {}

@@ -10,6 +10,7 @@ from typing import Final
 from argosy.gitops.application import Application
 from argosy.gitops.policy.destination_cluster_lookup import IN_CLUSTER_SERVER
 from argosy.gitops.reconciler import ReconcileResult
+from argosy.gitops.reconciler.remote_cluster_connection import RemoteCluster
 from argosy.gitops.status.metrics import (
     METRIC_HELP,
     SYNC_SECONDS_METRIC,
@@ -21,6 +22,7 @@ from argosy.gitops.status.metrics import (
 )
 from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.kube.client.call_metrics import RecordedCall
+from argosy.kube.controller import EVERY_KIND, ChangeWatch
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import APPLICATION
@@ -66,14 +68,22 @@ class EngineCounters:
         labels = {"server": server, "verb": call.verb, "resource_kind": call.kind, "response_code": str(call.code)}
         self._requests.add({**labels, "dry_run": str(call.is_dry_run).lower()})
 
-    def on_change(self, before: Manifest | None, after: Manifest | None) -> None:
-        """Count an event of the cluster that the engine runs in."""
-        self.count_event(IN_CLUSTER_SERVER)
-        if before is not None and after is None and (key := key_of(before)).group_kind == APPLICATION:
-            self._drop_application(key)
+    @property
+    def watches(self) -> tuple[ChangeWatch, ...]:
+        return (
+            self._build_event_watch(IN_CLUSTER_SERVER),
+            ChangeWatch((APPLICATION,), self._on_application_change),
+        )
 
-    def count_event(self, server: str) -> None:
-        self._events.add({"server": server})
+    def build_remote_watches(self, remote: RemoteCluster) -> tuple[ChangeWatch, ...]:
+        return (self._build_event_watch(remote.cluster.server),)
+
+    def _build_event_watch(self, server: str) -> ChangeWatch:
+        return ChangeWatch(EVERY_KIND, lambda before, after: self._events.add({"server": server}))
+
+    def _on_application_change(self, before: Manifest | None, after: Manifest | None) -> None:
+        if before is not None and after is None:
+            self._drop_application(key_of(before))
 
     def count_git_request(self, repository: str, request: str, seconds: float, succeeded: bool) -> None:
         labels = {"repo": remove_url_user(repository), "request_type": request}

@@ -32,7 +32,7 @@ from argosy.gitops.reconciler.application_controller import ApplicationControlle
 from argosy.gitops.reconciler.cluster_registry import ClusterRegistry
 from argosy.gitops.reconciler.ownership.delivery_handover import DeliveryHandover, describe_lost_applications
 from argosy.gitops.reconciler.remote_cluster_connection import RemoteCluster
-from argosy.gitops.reconciler.settings_watch import SETTINGS_KINDS, SettingsWatcher
+from argosy.gitops.reconciler.settings_watch import SettingsWatcher
 from argosy.gitops.reconciler.watched_cluster import WatchedCluster
 from argosy.gitops.reconciler.worker_time_budget_reporter import BudgetReporter
 from argosy.gitops.source.repository_access_settings import SourceSettings
@@ -45,13 +45,21 @@ from argosy.isolation.confinement_health import ConfinementCheck
 from argosy.isolation.trusted_process_pool import ProcessPool
 from argosy.kube.client import Cluster
 from argosy.kube.client.connection_settings import Connection
-from argosy.kube.controller import SYSTEM_CLOCK, Clock, ControllerContext, InformerCache, WorkQueue, run_workers
+from argosy.kube.controller import (
+    SYSTEM_CLOCK,
+    ChangeWatch,
+    Clock,
+    ControllerContext,
+    InformerCache,
+    WorkQueue,
+    run_workers,
+)
 from argosy.kube.controller.clock import is_being_cancelled
 from argosy.kube.controller.log_context import with_log_fields
 from argosy.kube.controller.sharding.membership import ShardMembership
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey
-from argosy.kube.well_known_kinds import APPLICATION, SECRET
+from argosy.kube.well_known_kinds import APPLICATION, CONFIG_MAP, SECRET
 
 log = logging.getLogger(__name__)
 MAX_SILENCE_SECONDS: Final = 180.0  # seconds without events: the kinds are rediscovered every two minutes at least
@@ -106,16 +114,21 @@ class Engine:
             self._is_watched,
             partial(self.counters.count_request, IN_CLUSTER_SERVER),
             clock,
-            required_kinds=[APPLICATION, *SETTINGS_KINDS],
         )
         self.cluster, self.informers = self.watched.client, self.watched.informers
         self.reconciler = self._build_reconciler()
         self.argocd_detection = ArgoCDDetector(self.watched.recorder, namespace, self._on_engines_changed, clock)
         delivery_turns = DeliveryHandover(lambda: self.argocd_detection.engines, clock.monotonic)
-        self.controller = ApplicationController(self.reconciler, self.settings, self.cache, delivery_turns)
-        self.queue = WorkQueue(clock=clock, find_tenant=self.controller.find_project, slots_per_tenant=options.workers)
-        self.controller.event_reasons = options.event_reasons
-        self.controller.enqueue, self.controller.on_pass_finished = self.queue.add, self.counters.count_reconcile
+        self.queue = WorkQueue(clock=clock, find_tenant=self._find_project, slots_per_tenant=options.workers)
+        self.controller = ApplicationController(
+            self.reconciler,
+            self.settings,
+            self.cache,
+            delivery_turns,
+            self.queue.add,
+            self.counters.count_reconcile,
+            options.event_reasons,
+        )
         self.quotable_secrets = QuotableSecrets(
             namespace, lambda secret: bool(read_instance_name(secret, self.watched.tracking)), self.cache.get
         )
@@ -128,17 +141,18 @@ class Engine:
         )
         self.application_sets.claims = self.controller.claims
         self.local_repositories = LocalRepositoryPoller(self.cache, self.repositories, clock, self._enqueue_after_push)
-        self.watched.listeners = (
-            self.quotable_secrets.on_change,
-            self.counters.on_change,
-            self.local_repositories.on_change,
-            self.controller.on_change,
-            self.application_sets.on_change,
-            self.clusters.on_change,
-            self._on_tracking_change,
-        )
+        for part in (self.quotable_secrets, self.counters, self.local_repositories, self.controller,
+                     self.application_sets, self.clusters, self):  # fmt: skip
+            self.watched.add_watches(part.watches)
         self.confinement = ConfinementCheck()
         self.filled_at: float | None = None  # when the cache was complete for the first time
+
+    @property
+    def watches(self) -> tuple[ChangeWatch, ...]:
+        return (ChangeWatch((CONFIG_MAP,), self._on_config_map_change),)
+
+    def _find_project(self, app: ResourceKey) -> str:
+        return self.controller.find_project(app)
 
     def _build_reconciler(self) -> Reconciler:
         reconciler = Reconciler(
@@ -175,7 +189,7 @@ class Engine:
                 read_secret_values(secret), self.settings.list_auth_programs(), self.settings.read_max_memory()
             )
 
-        remote = RemoteCluster(
+        return RemoteCluster(
             known_cluster,
             connection,
             self.settings,
@@ -183,16 +197,9 @@ class Engine:
             self.reconciler.memos,
             self.cache,
             self.clock,
-            self.controller.on_remote_change,
+            (self.counters, self.quotable_secrets, self.controller),
+            partial(self.counters.count_request, known_cluster.server),
         )
-        remote.on_request = partial(self.counters.count_request, known_cluster.server)
-
-        def on_change(before: Manifest | None, after: Manifest | None) -> None:
-            self.counters.count_event(known_cluster.server)
-            self.quotable_secrets.on_change(before, after, known_cluster.name)
-
-        remote.on_object_change = on_change
-        return remote
 
     def is_silent(self) -> bool:
         """True if the cluster has sent nothing for so long that it must be unreachable."""
@@ -206,7 +213,8 @@ class Engine:
         for key in self.cache.keys(APPLICATION):
             self.queue.add(key)
 
-    def _on_tracking_change(self, before: Manifest | None, after: Manifest | None) -> None:
+    def _on_config_map_change(self, before: Manifest | None, after: Manifest | None) -> None:
+        """Apply another tracking method. The controller has invalidated the settings before."""
         if self.watched.apply_tracking():
             for secret in self.cache.list(SECRET):  # tracked Secrets may differ now
                 self.quotable_secrets.on_change(secret, secret)

@@ -13,7 +13,7 @@ from argosy.errors import ArgosyError
 from argosy.gitops.source.git.local_ref_files_fingerprint import RefFingerprint
 from argosy.gitops.source.git.refs import Refs
 from argosy.gitops.source.repository_mirrors import Repositories
-from argosy.kube.controller import Clock, InformerCache
+from argosy.kube.controller import ChangeWatch, Clock, InformerCache
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import APPLICATION
@@ -38,10 +38,13 @@ class LocalRepositoryPoller:
         self._apps_by_url: dict[str, list[ResourceKey]] | None = None  # None: to be rebuilt
         self._valid_until = 0.0
 
-    def on_change(self, before: Manifest | None, after: Manifest | None) -> None:
+    @property
+    def watches(self) -> tuple[ChangeWatch, ...]:
+        return (ChangeWatch((APPLICATION,), self._on_application_change),)
+
+    def _on_application_change(self, before: Manifest | None, after: Manifest | None) -> None:
         """Rebuild the list of local repositories if the sources of an Application may have changed."""
-        is_application = (after or before or {}).get("kind") == APPLICATION.kind
-        if is_application and (before or {}).get("spec") != (after or {}).get("spec"):
+        if (before or {}).get("spec") != (after or {}).get("spec"):
             self._apps_by_url = None
 
     async def run(self) -> None:

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from argosy.kube.controller.controller_protocol import EVERY_KIND, ChangeWatch
 from argosy.kube.controller.log_context import get_log_fields
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
@@ -24,6 +25,7 @@ from argosy.kube.well_known_kinds import APP_PROJECT, APPLICATION
 
 if TYPE_CHECKING:
     from argosy.gitops.policy.destination_cluster_lookup import KnownCluster
+    from argosy.gitops.reconciler.remote_cluster_connection import RemoteCluster
     from argosy.observability.redaction.secret_mask import SecretMask
     from argosy.observability.redaction.secret_origin_and_scope import SecretOrigin, SecretScope
 
@@ -130,6 +132,14 @@ class QuotableSecrets:
         self._clusters: dict[ResourceKey, tuple[KnownCluster, ...]] = {}  # project-scoped ones, by key of their Secret
         self.mask = SecretMask(lambda: (), self._public, self._find_origin)
         self.mask.find_line_scope = self._find_line_scope
+
+    @property
+    def watches(self) -> tuple[ChangeWatch, ...]:
+        """Every kind: a Secret of any API group holds values that a log line must not show."""
+        return (ChangeWatch(EVERY_KIND, self.on_change),)
+
+    def build_remote_watches(self, remote: RemoteCluster) -> tuple[ChangeWatch, ...]:
+        return (ChangeWatch(EVERY_KIND, partial(self.on_change, cluster=remote.cluster.name)),)
 
     def on_change(self, before: Manifest | None, after: Manifest | None, cluster: str = "") -> None:
         """Handle a change in this cluster, or in another."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final
 
 from argosy import annotations as names
@@ -23,14 +23,15 @@ from argosy.gitops.reconciler.ownership.application_claim_fence import Applicati
 from argosy.gitops.reconciler.ownership.claim_before_reconcile_queue import ClaimQueue
 from argosy.gitops.reconciler.ownership.delivery_handover import DeliveryHandover
 from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
+from argosy.gitops.reconciler.remote_cluster_connection import RemoteCluster
 from argosy.gitops.reconciler.setting_error_messages import SettingFaultLog
-from argosy.gitops.reconciler.settings_watch import SettingsWatcher
+from argosy.gitops.reconciler.settings_watch import HEALTH_FACT_KINDS, SETTINGS_KINDS, SettingsWatcher
 from argosy.gitops.reconciler.unknown_state import read_compared_revisions
 from argosy.gitops.status.application_event_manifests import ALL_EVENT_REASONS
 from argosy.gitops.status.status_builder import build_unreadable_patch
 from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.kube.client import Cluster, PatchKind
-from argosy.kube.controller import ControllerContext, InformerCache, Requeue, Watch
+from argosy.kube.controller import EVERY_KIND, ChangeWatch, ControllerContext, InformerCache, Requeue
 from argosy.kube.controller.log_context import add_log_fields
 from argosy.kube.controller.sharding.membership import KeyOwnership
 from argosy.kube.controller.write_fence import NotOwner
@@ -42,13 +43,13 @@ from argosy.kube.well_known_kinds import APPLICATION
 log = logging.getLogger(__name__)
 MAX_PASSES_IN_A_ROW: Final = 20  # passes in a row; then other Applications get their turn
 OWNERSHIP_RETRY_SECONDS: Final = 1.0  # seconds until ownership is checked again
+OnPassFinished = Callable[[Application, ReconcileResult, float], None]  # with the seconds that it took
 
 
 class ApplicationController:
-    """Implements `name`, `watches` and `reconcile` for the controller runtime, which passes on all other events."""
+    """Declares what it watches, and reconciles the keys that these watches enqueue."""
 
     name = "application"
-    watches: Sequence[Watch] = ()
 
     def __init__(
         self,
@@ -56,62 +57,78 @@ class ApplicationController:
         settings_watcher: SettingsWatcher,
         cache: InformerCache,
         handover: DeliveryHandover,
+        enqueue: Callable[[ResourceKey], None],
+        on_pass_finished: OnPassFinished,
+        event_reasons: Collection[str] = ALL_EVENT_REASONS,
     ) -> None:
+        """`cache`: of the cluster with the Applications. Events with other reasons are not written."""
         self.reconciler, self.settings_watcher = reconciler, settings_watcher
         self.cache, self.handover, self.memos = cache, handover, reconciler.memos
-        self.enqueue: Callable[[ResourceKey], None] = lambda key: None
-        self.on_pass_finished: Callable[[Application, ReconcileResult, float], None] = lambda app, result, seconds: None
-        self.event_reasons = ALL_EVENT_REASONS
+        self._enqueue, self._on_pass_finished, self._event_reasons = enqueue, on_pass_finished, event_reasons
         self.claims: ApplicationClaims | None = None  # set if several replicas share the Applications
         self.claim_queue: ClaimQueue | None = None  # set together with `claims`
         self._fault_log, self._ignored_updates = SettingFaultLog(), IgnoredUpdateFilter(settings_watcher)
         # Applications that are being reconciled, with the newest event since they were read.
         self._in_progress: dict[ResourceKey, Manifest | None] = {}
 
-    # -- events ----------------------------------------------------------------------------------------------------
+    # -- watches ---------------------------------------------------------------------------------------------------
 
-    def on_change(self, before: Manifest | None, after: Manifest | None) -> None:
-        """Enqueue the Applications that a change in the cluster with the Applications affects."""
-        if before is not None and after is None and self.claims is not None:
-            self.claims.forget(key_of(before))
-        self._enqueue_affected(self.find_affected(before, after), before, after)
+    @property
+    def watches(self) -> tuple[ChangeWatch, ...]:
+        """In this order: what an object means depends on the settings that are in force after a change."""
+        return (
+            ChangeWatch(SETTINGS_KINDS, self._on_settings_change, is_required=True),
+            ChangeWatch(HEALTH_FACT_KINDS, self._on_settings_change),
+            ChangeWatch(EVERY_KIND, self._on_object_change),
+            ChangeWatch((APPLICATION,), self._on_application_change, is_required=True),
+        )
 
-    def on_remote_change(self, cache: CacheReader, before: Manifest | None, after: Manifest | None) -> None:
-        """Enqueue the Applications that a change in another cluster affects; it holds no settings or Applications."""
-        affected = {
+    def build_remote_watches(self, remote: RemoteCluster) -> tuple[ChangeWatch, ...]:
+        """Return what is watched in another cluster; it holds no settings or Applications."""
+
+        def on_remote_change(before: Manifest | None, after: Manifest | None) -> None:
+            if remote.destination is not None:  # otherwise every Application is enqueued when it opens
+                self._enqueue_owners(remote.cache, before, after)
+
+        return (ChangeWatch(EVERY_KIND, on_remote_change),)
+
+    def _on_settings_change(self, before: Manifest | None, after: Manifest | None) -> None:
+        if any(
+            manifest is not None and self.settings_watcher.affects_settings(manifest) for manifest in (before, after)
+        ):
+            self.settings_watcher.invalidate()
+            for key in self.cache.keys(APPLICATION):
+                self._enqueue(key)
+
+    def _on_object_change(self, before: Manifest | None, after: Manifest | None) -> None:
+        """Enqueue the Applications that manage the object, or what it belongs to."""
+        if not self.settings_watcher.affects_settings(after or before or {}):  # else all of them are enqueued
+            self._enqueue_owners(self.cache, before, after)
+
+    def _on_application_change(self, before: Manifest | None, after: Manifest | None) -> None:
+        key = key_of(after or before or {})
+        if after is None and self.claims is not None:
+            self.claims.forget(key)
+        if after is None or not self._is_own_write(key, after):
+            self._enqueue(key)
+
+    async def run_ignored_update_checks(self) -> None:
+        """Check updates of ignored fields for changes of health, until cancelled."""
+        await self._ignored_updates.run(self._enqueue)
+
+    def _enqueue_owners(self, cache: CacheReader, before: Manifest | None, after: Manifest | None) -> None:
+        keys = {
             key
             for manifest in (before, after)
             if manifest is not None
             for key in self._find_tracking_apps(cache, manifest)
         }
-        self._enqueue_affected(affected, before, after, cache)
-
-    async def run_ignored_update_checks(self) -> None:
-        """Check updates of ignored fields for changes of health, until cancelled."""
-        await self._ignored_updates.run(self.enqueue)
-
-    def _enqueue_affected(
-        self,
-        keys: set[ResourceKey],
-        before: Manifest | None,
-        after: Manifest | None,
-        cache: CacheReader | None = None,
-    ) -> None:
-        idle = self._list_without_operation(keys, after)
-        if idle and self._ignored_updates.hold_if_ignorable(before, after, idle, cache):
+        idle = set() if after is None else self._list_without_operation(keys)
+        other_cache = None if cache is self.cache else cache
+        if idle and self._ignored_updates.hold_if_ignorable(before, after, idle, other_cache):
             keys -= idle
         for key in keys:
-            self.enqueue(key)
-
-    def find_affected(self, before: Manifest | None, after: Manifest | None) -> set[ResourceKey]:
-        """Return the Applications that a change in the control cluster affects."""
-        affected = {
-            key for manifest in (before, after) if manifest is not None for key in self._find_affected_by(manifest)
-        }
-        key = key_of(after or before or {})
-        if key.group_kind == APPLICATION and (after is None or not self._is_own_write(key, after)):
-            affected.add(key)
-        return affected
+            self._enqueue(key)
 
     def _is_own_write(self, key: ResourceKey, manifest: Manifest) -> bool:
         """True if the event only reports our own write, and nothing is left to do."""
@@ -126,13 +143,6 @@ class ApplicationController:
             return True
         return self.reconciler.is_settled(manifest)
 
-    def _find_affected_by(self, manifest: Manifest) -> Iterable[ResourceKey]:
-        if self.settings_watcher.affects_settings(manifest):
-            self.settings_watcher.invalidate()
-            yield from self.cache.keys(APPLICATION)
-            return
-        yield from self._find_tracking_apps(self.cache, manifest)
-
     def _find_tracking_apps(self, cache: CacheReader, manifest: Manifest) -> Iterable[ResourceKey]:
         settings = self.settings_watcher.current_settings()
         for concern in find_affected_applications(cache, manifest, settings.tracking):
@@ -142,15 +152,10 @@ class ApplicationController:
                 self.reconciler.invalidate(app)
             yield app
 
-    def _list_without_operation(self, keys: Iterable[ResourceKey], changed: Manifest | None) -> set[ResourceKey]:
-        """Return the keys without an operation that are not the changed object itself; they may need no new pass."""
-        if changed is None or self.settings_watcher.affects_settings(changed):
-            return set()
-        changed_key = key_of(changed)
+    def _list_without_operation(self, keys: Iterable[ResourceKey]) -> set[ResourceKey]:
+        """Return the keys without an operation; they may need no new pass."""
         newest = self.reconciler.cluster.find_newest
-        return {
-            key for key in keys if key != changed_key and not (newest(key, self.cache.get(key)) or {}).get("operation")
-        }
+        return {key for key in keys if not (newest(key, self.cache.get(key)) or {}).get("operation")}
 
     # -- passes ----------------------------------------------------------------------------------------------------
 
@@ -176,7 +181,7 @@ class ApplicationController:
             self.reconciler.destinations.on_passes_finished(key)
             newest_event = self._in_progress.pop(key)
             if newest_event is not None and not self.reconciler.is_settled(newest_event):
-                self.enqueue(key)
+                self._enqueue(key)
 
     async def _run_passes(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
         for _ in range(MAX_PASSES_IN_A_ROW):
@@ -271,7 +276,7 @@ class ApplicationController:
             )
         seconds = context.clock.monotonic() - started_at
         written_app = await self._write_result(app, result, self.reconciler.cluster)
-        self.on_pass_finished(app, result, seconds)
+        self._on_pass_finished(app, result, seconds)
         if written_app is not None and result.settled is not None:
             self.reconciler.mark_written(self.parse_application(written_app), result.settled)
         return result
@@ -329,7 +334,7 @@ class ApplicationController:
         """Write Events, then the patch: a repeated Event is deduplicated, but a lost one cannot be recovered."""
         for event in result.events:
             log.info("%s/%s: %s: %s", app.key.namespace, app.key.name, event["reason"], event["message"])
-            if event["reason"] in self.event_reasons:
+            if event["reason"] in self._event_reasons:
                 await _create_event(event, cluster)
         for condition in (result.patch or {}).get("status", {}).get("conditions") or ():
             log.info("%s/%s: %s: %s", app.key.namespace, app.key.name, condition["type"], condition["message"])

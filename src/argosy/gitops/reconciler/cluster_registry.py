@@ -19,9 +19,9 @@ from argosy.gitops.application import Application, read_destination
 from argosy.gitops.policy.destination_cluster_lookup import IN_CLUSTER_SERVER, KnownCluster
 from argosy.gitops.reconciler.destination_cluster import DestinationCluster, DestinationUnavailable
 from argosy.gitops.reconciler.remote_cluster_connection import RemoteCluster
-from argosy.gitops.reconciler.settings_watch import SettingsWatcher
+from argosy.gitops.reconciler.settings_watch import SETTINGS_KINDS, SettingsWatcher
 from argosy.gitops.status.status_json_conversions import as_mapping
-from argosy.kube.controller import Clock, InformerCache
+from argosy.kube.controller import ChangeWatch, Clock, InformerCache
 from argosy.kube.controller.clock import run_with_timeout
 from argosy.kube.controller.cluster_concurrency import ClusterConcurrencyLimiter
 from argosy.kube.objects import Manifest, key_of
@@ -148,7 +148,11 @@ class ClusterRegistry:
                 apps.setdefault(secrets[server_and_name], []).append(key_of(manifest))
         return apps
 
-    def on_change(self, before: Manifest | None, after: Manifest | None) -> None:
+    @property
+    def watches(self) -> tuple[ChangeWatch, ...]:
+        return (ChangeWatch(SETTINGS_KINDS, self._on_settings_change),)
+
+    def _on_settings_change(self, before: Manifest | None, after: Manifest | None) -> None:
         """Sweep soon if the Secret of a cluster may have changed or gone."""
         changed = after or before
         if changed is not None and self._settings.affects_settings(changed):

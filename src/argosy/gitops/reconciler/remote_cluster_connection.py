@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from argosy.errors import ArgosyError, ClusterError, UserError
 from argosy.gitops.policy.destination_cluster_lookup import KnownCluster
@@ -25,18 +25,22 @@ from argosy.kube.client.call_metrics import RecordCall
 from argosy.kube.client.cluster_client import connect
 from argosy.kube.client.connection_settings import Connection
 from argosy.kube.client.namespaced_reader import NamespacedClusterReader
-from argosy.kube.controller import Clock, InformerCache
+from argosy.kube.controller import ChangeWatch, Clock, InformerCache
 from argosy.kube.controller.clock import cancel_and_wait, run_unless_failed, run_with_timeout, sleep
 from argosy.kube.controller.cluster_liveness import FAILURE_THRESHOLD_SECONDS, FailFastCluster, LivenessProbe
-from argosy.kube.controller.informer import ChangeListener
 from argosy.kube.controller.informer_set import InformerSet
-from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey
 
 log = logging.getLogger(__name__)
 PROBE_NAMESPACE: Final = "kube-system"  # a namespace that every cluster has
 RETRY_SECONDS: Final = 30.0  # seconds until unusable credentials are retried
-OnRemoteChange = Callable[[InformerCache, Manifest | None, Manifest | None], None]
+
+
+class RemoteWatcher(Protocol):
+    """A part of the engine that watches other clusters, too."""
+
+    def build_remote_watches(self, remote: RemoteCluster) -> Sequence[ChangeWatch]:
+        """Return what it watches in this cluster. Changes are reported during the initial list, too."""
 
 
 class RemoteCluster:
@@ -49,14 +53,14 @@ class RemoteCluster:
         memos: AppMemos,
         applications: InformerCache,
         clock: Clock,
-        on_change: OnRemoteChange,
+        watchers: Sequence[RemoteWatcher],
+        record: RecordCall,
     ) -> None:
+        """`applications`: the cache with the Applications. `record` is called for each request."""
         self.cluster, self._build_connection, self._settings = cluster, build_connection, settings
         self._desired_states, self._memos, self._applications = desired_states, memos, applications
-        self._clock, self._on_change = clock, on_change
+        self._clock, self._watchers, self._record = clock, watchers, record
         self.on_state_change: Callable[[], None] = lambda: None
-        self.on_object_change: ChangeListener = lambda before, after: None  # every change, also during the initial list
-        self.on_request: RecordCall = lambda call: None  # every request
         self.watched: WatchedCluster | None = None  # while it is reachable
         self.destination: DestinationCluster | None = None
         self.cache = InformerCache()
@@ -125,12 +129,13 @@ class RemoteCluster:
             InformerCache(),
             lambda: self._settings.current_settings().tracking,
             self._is_watched,
-            self.on_request,
+            self._record,
             self._clock,
             choose_reader=self._choose_reader,
         )
         self.cache = watched.cache
-        watched.listeners = (self.on_object_change, self._on_watched_change)
+        for watcher in self._watchers:
+            watched.add_watches(watcher.build_remote_watches(self))
         informer_task = asyncio.create_task(watched.informers.run(), name=f"informers of {self.cluster.name}")
         try:
             await run_unless_failed(informer_task, self._serve_destination(watched, probe))
@@ -186,10 +191,6 @@ class RemoteCluster:
     def _is_watched(self, kind: GroupKind, verbs: object) -> bool:
         settings = self._settings.localize_settings(self.cache, self.cluster.server, self._settings.current_settings())
         return settings.exclusions.is_watched(kind, verbs)  # type: ignore[arg-type]
-
-    def _on_watched_change(self, before: Manifest | None, after: Manifest | None) -> None:
-        if self.destination is not None:  # before that nobody reads it, afterwards every Application is enqueued
-            self._on_change(self.cache, before, after)
 
     def apply_settings(self) -> None:
         """Apply changed settings: tracking method and watched kinds."""

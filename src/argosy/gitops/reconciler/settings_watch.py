@@ -48,13 +48,14 @@ from argosy.gitops.sync.effective_apply_and_prune_options import SyncSettings
 from argosy.gitops.sync.observed_generation_check import DEFAULT_OBSERVED_KINDS, read_observed_kinds
 from argosy.isolation.script_backoff import ScriptBackoff
 from argosy.kube.controller import InformerCache
-from argosy.kube.objects import Manifest
+from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.config_map_booleans import read_boolean
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import APP_PROJECT, CONFIG_MAP, SECRET, STORAGE_CLASS
 from argosy.languages.jq_path_deletion import DEFAULT_JQ_SECONDS, JqWorkerPool, build_jq_limits, delete_paths_confined
 
 SETTINGS_KINDS: Final = (CONFIG_MAP, APP_PROJECT, SECRET)  # they say what may be delivered, and where
+HEALTH_FACT_KINDS: Final = (STORAGE_CLASS,)  # what health checks know of the cluster
 ARGOCD_CM, ARGOSY_CM, PARAMETERS_CM = "argocd-cm", "argosy-cm", "argocd-cmd-params-cm"
 KNOWN_HOSTS_CM, TLS_CERTS_CM, GPG_KEYS_CM = "argocd-ssh-known-hosts-cm", "argocd-tls-certs-cm", "argocd-gpg-keys-cm"
 ARGOCD_SECRET: Final = "argocd-secret"
@@ -100,14 +101,14 @@ class SettingsWatcher:
 
     def affects_settings(self, manifest: Manifest) -> bool:
         """True if a change of this object may change the settings."""
-        metadata, kind = manifest["metadata"], manifest.get("kind")
-        if metadata.get("namespace") != self.control_namespace:
-            return kind == STORAGE_CLASS.kind
-        if kind == CONFIG_MAP.kind:
-            return metadata["name"] in _SETTINGS_CONFIG_MAPS
-        if kind == SECRET.kind:
+        metadata, key = manifest["metadata"], key_of(manifest)
+        if key.namespace != self.control_namespace:
+            return key.group_kind == STORAGE_CLASS
+        if key.group_kind == CONFIG_MAP:
+            return key.name in _SETTINGS_CONFIG_MAPS
+        if key.group_kind == SECRET:
             return _SECRET_TYPE_LABEL in (metadata.get("labels") or {})
-        return kind == APP_PROJECT.kind
+        return key.group_kind == APP_PROJECT
 
     def invalidate(self) -> None:
         self._is_stale = True

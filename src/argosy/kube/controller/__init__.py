@@ -8,6 +8,8 @@ from argosy.kube.controller.cache import InformerCache
 from argosy.kube.controller.clock import SYSTEM_CLOCK, Backoff, Clock
 from argosy.kube.controller.controller_informers_and_workers import run, run_workers
 from argosy.kube.controller.controller_protocol import (
+    EVERY_KIND,
+    ChangeWatch,
     Controller,
     ControllerContext,
     Requeue,
@@ -21,10 +23,12 @@ from argosy.kube.controller.leader_election import LeaderElectionConfig, run_as_
 from argosy.kube.controller.work_queue import WorkQueue
 
 __all__ = [
+    "EVERY_KIND",
     "SYSTEM_CLOCK",
     "AddOn",
     "AddOnFactory",
     "Backoff",
+    "ChangeWatch",
     "Clock",
     "Controller",
     "ControllerContext",

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from argosy.errors import ArgosyError, Conflict, UserError
 from argosy.kube.client import Cluster
 from argosy.kube.controller.cache import InformerCache
 from argosy.kube.controller.clock import SYSTEM_CLOCK, Clock, is_being_cancelled
-from argosy.kube.controller.controller_protocol import Controller, ControllerContext, Watch
+from argosy.kube.controller.controller_protocol import Controller, ControllerContext, KeyReconciler, Watch
 from argosy.kube.controller.informer import ChangeListener, Informer
 from argosy.kube.controller.log_context import build_object_field, with_log_fields
 from argosy.kube.controller.work_queue import WorkQueue
@@ -47,7 +47,10 @@ async def run(
     busy: set[asyncio.Task[None]] = set()
     worker_tasks = [
         asyncio.create_task(
-            _run_worker(controller, queue, context, informers, busy), name=f"{controller.name} {number}"
+            _run_worker(
+                controller, queue, context, busy, [informers[watch.kind].synced for watch in controller.watches]
+            ),
+            name=f"{controller.name} {number}",
         )
         for controller, queue in zip(controllers, queues)
         for number in range(workers)
@@ -66,7 +69,7 @@ async def run(
 
 
 async def run_workers(
-    controller: Controller,
+    controller: KeyReconciler,
     queue: WorkQueue,
     context: ControllerContext,
     *,
@@ -76,7 +79,7 @@ async def run_workers(
     """Process a queue that the caller fills, until cancelled; then running reconciles have `grace_seconds` to end."""
     busy: set[asyncio.Task[None]] = set()
     worker_tasks = [
-        asyncio.create_task(_run_worker(controller, queue, context, {}, busy), name=f"{controller.name} {number}")
+        asyncio.create_task(_run_worker(controller, queue, context, busy), name=f"{controller.name} {number}")
         for number in range(workers)
     ]
     try:
@@ -119,16 +122,16 @@ def _build_listener(watch: Watch, queue: WorkQueue) -> ChangeListener:
 
 
 async def _run_worker(
-    controller: Controller,
+    controller: KeyReconciler,
     queue: WorkQueue,
     context: ControllerContext,
-    informers: dict[GroupKind, Informer],
     busy: set[asyncio.Task[None]],
+    synced: Iterable[asyncio.Event] = (),
 ) -> None:
     task = asyncio.current_task()
     assert task is not None
-    for watch in controller.watches:
-        await informers[watch.kind].synced.wait()
+    for kind_synced in synced:
+        await kind_synced.wait()
     while (key := await queue.take()) is not None:
         busy.add(task)
         try:
@@ -139,7 +142,7 @@ async def _run_worker(
             queue.done(key)
 
 
-async def _reconcile(controller: Controller, key: ResourceKey, queue: WorkQueue, context: ControllerContext) -> None:
+async def _reconcile(controller: KeyReconciler, key: ResourceKey, queue: WorkQueue, context: ControllerContext) -> None:
     try:
         requeue = await controller.reconcile(key, context)
     except UserError as error:

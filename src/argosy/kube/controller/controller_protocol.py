@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from argosy.kube.client import Cluster
 from argosy.kube.controller.cache import InformerCache
 from argosy.kube.controller.clock import Clock
+from argosy.kube.controller.informer import ChangeListener
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey, split_api_version
 
@@ -26,6 +27,20 @@ class Watch(NamedTuple):
     metadata_only: bool = False  # the cache still holds full manifests if another watch of the kind needs them
 
 
+EVERY_KIND: Final = (GroupKind("*", "*"),)  # all kinds that are watched at all
+
+
+class ChangeWatch(NamedTuple):
+    """On a change of any manifest of these kinds, call `on_change` with the old and the new manifest."""
+
+    kinds: tuple[GroupKind, ...]
+    on_change: ChangeListener
+    is_required: bool = False  # the kinds are watched in any case, and nothing starts before they are listed
+
+    def covers(self, kind: GroupKind) -> bool:
+        return self.kinds is EVERY_KIND or kind in self.kinds
+
+
 class Requeue(NamedTuple):
     after: float  # seconds; cancelled if the key is reconciled earlier
 
@@ -37,18 +52,22 @@ class ControllerContext:
     clock: Clock
 
 
-class Controller(Protocol):
-    @property
-    def name(self) -> str: ...
+class KeyReconciler(Protocol):
+    """A controller without its watches, for a caller that fills the queue."""
 
     @property
-    def watches(self) -> Sequence[Watch]: ...
+    def name(self) -> str: ...
 
     async def reconcile(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
         """Read the whole state of `key`, take one step towards the desired state, and return.
 
         After UserError the key is not retried until something changes; after any other error, with backoff.
         """
+
+
+class Controller(KeyReconciler, Protocol):
+    @property
+    def watches(self) -> Sequence[Watch]: ...
 
 
 def itself(manifest: Manifest) -> Iterable[ResourceKey]:

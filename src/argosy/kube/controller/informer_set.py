@@ -127,6 +127,10 @@ class InformerSet:
         self._errors: dict[GroupKind, ArgosyError] = {}
         self._context = contextvars.copy_context()
 
+    def require_kinds(self, kinds: Iterable[GroupKind]) -> None:
+        """Add required kinds; call it before `run`."""
+        self._required_kinds |= frozenset(kinds)
+
     async def run(self) -> None:
         """Discover kinds and run their informers until cancelled."""
         self._context, failures = contextvars.copy_context(), 0

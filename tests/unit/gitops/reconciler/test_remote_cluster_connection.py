@@ -61,6 +61,7 @@ def build_remote_cluster(*namespaces: str, clock: Clock = SYSTEM_CLOCK) -> remot
         AppMemos(),
         InformerCache(),
         clock,
+        (),
         nothing,
     )
 

@@ -40,9 +40,9 @@ async def test_sync_requested_during_a_refresh_has_its_own_request_time(
 
     monkeypatch.setattr(engine.reconciler, "reconcile", reconcile)
     refreshed, synced = application(1), application(2, operation={"sync": {}})
-    engine.controller.find_affected(None, refreshed)
+    engine.watched.on_change(None, refreshed)
     pressed = time.monotonic()  # a push may have happened just before
-    engine.controller.find_affected(refreshed, synced)
+    engine.watched.on_change(refreshed, synced)
     engine.cache.put(synced)
     await engine.controller.reconcile(key_of(synced), ControllerContext(cluster, engine.cache, SYSTEM_CLOCK))
     assert request_times[0] is not None and request_times[0] >= pressed

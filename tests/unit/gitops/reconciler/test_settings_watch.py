@@ -292,7 +292,7 @@ def test_invalid_project_is_left_out_and_reported(desk: Desk) -> None:
 def test_only_settings_objects_in_the_control_namespace_affect_settings(desk: Desk) -> None:
     assert not desk.settings.affects_settings(config(namespace="elsewhere"))
     assert not desk.settings.affects_settings(config(name="another"))
-    account = {"kind": "ServiceAccount", "metadata": {"name": "a", "namespace": "argocd"}}
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a", "namespace": "argocd"}}
     assert not desk.settings.affects_settings(account)
 
 
