@@ -1,7 +1,9 @@
 # ruff: noqa: E501 - tables
-"""Records what Go's regexp says about patterns, for tests/unit/kube/schema/crd/test_go_patterns.py.
+"""Records what Go's regexp says about patterns, for tests/unit/kube/schema/crd/test_go_patterns.py, and what it finds,
+replaces and splits, for tests/unit/languages/test_go_regexp_replacement.py.
 
-In: the patterns and texts below, and random ones by a fixed seed. Out: tests/data/go-patterns.json.
+In: the patterns and texts below, and random ones by a fixed seed. Out: tests/data/go-patterns.json and
+tests/data/go-regexp-replacements.json.
 Development only, needs Go. Run after a change of the lists: python tools/record_go_patterns.py
 """
 
@@ -11,10 +13,13 @@ import json
 import random
 import subprocess
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 RECORD = ROOT / "tests" / "data" / "go-patterns.json"
+REPLACEMENTS_RECORD = ROOT / "tests" / "data" / "go-regexp-replacements.json"
 RANDOM_PATTERNS = 700
+RANDOM_REPLACEMENTS = 120
 TEXTS = [
     "",
     "a",
@@ -74,6 +79,48 @@ PIECES = [
     "\\W", "\\s", "\\b", "\\B", "\\pL", "\\p{Lu}", "\\.", "\\-", "\\A", "\\z", "\\Z", "\\Q", "\\E", "\\1", "\\x41", "\\x{e9}", "*?", "+?", "&&", "[a", "b]", "(?=", "[\\d-",
 ]  # fmt: skip
 
+# For finding, replacing and splitting: patterns with groups and with empty matches, and templates of replacements.
+REPLACED_PATTERNS = [
+    "a(b)", "(a)(b)?", "(?P<x>a+)(?P<y>b*)", "", "a*", "b*", "(|a)", "a|", "^", "$", r"\b", "(?m)^", "(?m)$", "x*", ".", "(?s).", r"(\w+) (\w+)",
+    "(a*)(b*)", "[,;] *", r"\d+", "é*", "(é|日)", r"\z", "(a(b(c)))", "(?i)A", "b|(a)", r"\s*", "a.b",
+]  # fmt: skip
+REPLACED_TEXTS = [
+    "",
+    "a",
+    "b",
+    "ab",
+    "aab abc",
+    "xaby",
+    "a,b; c",
+    "éa日本",
+    "1.5 $x",
+    "one two\nthree\n",
+    "(a+b)*[c]{2}|^$\\?-/é",
+]
+TEMPLATES = [
+    "", "x", "$", "$$", "$1", "${1}", "$0", "<$1>", "$1x", "${1}x", "$x", "${x}", "$y-$x", "$2$1", "${2", "$(1)", "$-", "$1_", "${1}_", "$01", "${01}",
+    "$9", "$999999999999", "a$", "$$1", "$$$1", "${}", "${ 1}", "$é", "$1é", "${x}${y}", "\\1", "$1$", "日$1",
+]  # fmt: skip
+REPLACED_PIECES = [
+    "a",
+    "b",
+    "(a)",
+    "(b|c)",
+    "(a|)",
+    "(?P<x>b)",
+    "é",
+    " ",
+    ".",
+    r"\w",
+    r"\b",
+    "[^a]",
+    "^",
+    "$",
+    "(?:a|ab)",
+    "日",
+]
+REPLACED_ENDS = ["", "", "*", "+", "?", "*?", "{2}"]
+
 
 def random_patterns() -> list[str]:
     """Short random patterns; half of them with balanced brackets, so that many compile."""
@@ -85,20 +132,63 @@ def random_patterns() -> list[str]:
     return list(patterns)
 
 
+def random_replacements() -> list[tuple[str, str]]:
+    """Patterns with a template each."""
+    rng = random.Random(21)
+    listed = [(pattern, template) for pattern in REPLACED_PATTERNS for template in rng.sample(TEMPLATES, 4)]
+    for _ in range(RANDOM_REPLACEMENTS):
+        pieces = (rng.choice(REPLACED_PIECES) + rng.choice(REPLACED_ENDS) for _ in range(rng.randint(1, 4)))
+        pattern = "".join(pieces)
+        if pattern.count("(?P<x>") < 2:
+            listed.append((pattern, rng.choice(TEMPLATES)))
+    return listed
+
+
 def main() -> None:
+    record_patterns()
+    record_replacements()
+
+
+def record_replacements() -> None:
+    rows = [
+        {"pattern": pattern, "texts": REPLACED_TEXTS, "template": template}
+        for pattern, template in random_replacements()
+    ]
+    names = ("all", "replaced", "literal", "parts", "two_parts")
+    lines = [
+        json.dumps(
+            [row["pattern"], row["template"], [[edit[name] for name in names] for edit in row["edits"]]],
+            ensure_ascii=False,
+            separators=(",", ":"),
+        )
+        for row in run_go(rows)
+        if "error" not in row
+    ]
+    quoted = run_go([{"pattern": "", "texts": REPLACED_TEXTS, "template": ""}])[0]["edits"]
+    head = f'{{"go": "{go_version()}",\n"texts": {json.dumps(REPLACED_TEXTS)},\n'
+    head += f'"quoted": {json.dumps([edit["quoted"] for edit in quoted])},\n"rows": [\n'
+    REPLACEMENTS_RECORD.write_text(head + ",\n".join(lines) + "\n]}\n")
+
+
+def run_go(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    command = ["go", "run", str(ROOT / "tools" / "go_patterns" / "main.go")]
+    done = subprocess.run(command, input=json.dumps(rows).encode(), capture_output=True, check=True)
+    results: list[dict[str, Any]] = json.loads(done.stdout)
+    return results
+
+
+def go_version() -> str:
+    return subprocess.run(["go", "env", "GOVERSION"], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def record_patterns() -> None:
     patterns = list(dict.fromkeys([*BACKTRACKING, *GO_SYNTAX, *REFUSED, *random_patterns()]))
     rows = [{"pattern": pattern, "texts": TEXTS} for pattern in patterns]
-    program = ROOT / "tools" / "go_patterns" / "main.go"
-    command = ["go", "run", str(program)]
-    results = json.loads(
-        subprocess.run(command, input=json.dumps(rows).encode(), capture_output=True, check=True).stdout
-    )
     lines = [
         json.dumps([row["pattern"], row.get("error") or [text for text, fits in zip(TEXTS, row["matches"]) if fits]])
-        for row in results
+        for row in run_go(rows)
     ]
-    version = subprocess.run(["go", "env", "GOVERSION"], capture_output=True, text=True, check=True).stdout.strip()
-    head = f'{{"go": "{version}",\n"texts": {json.dumps(TEXTS)},\n"patterns": [\n'
+    head = f'{{"go": "{go_version()}",\n"texts": {json.dumps(TEXTS)},\n"patterns": [\n'
     RECORD.write_text(head + ",\n".join(lines) + "\n]}\n")
 
 

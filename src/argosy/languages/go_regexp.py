@@ -1,6 +1,6 @@
 """Go's regular expressions, as users write them, matched in bounded time.
 
-In: a pattern and a text. Out: whether it matches anywhere, as in Go's regexp. Never: backtracks: Python's engine runs
+In: a pattern and a text. Out: whether and where it matches, as in Go's regexp. Never: backtracks: Python's engine runs
 only patterns that it matches in linear time; RE2, whose syntax and results are those of Go, runs all others.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
@@ -60,6 +60,7 @@ _GO_REASONS: Final = {
 
 
 RegexpMatcher = Callable[[str], bool]
+Span = tuple[int, int]  # of bytes; (-1, -1) for a group that took no part in the match
 
 
 class InvalidGoRegexp(ValueError):
@@ -89,14 +90,7 @@ def compile_go_regexp(pattern: str) -> RegexpMatcher:
     Decides everything about the pattern now: a matcher never takes an invalid or too large pattern for one that
     matches nothing. It raises MatchTooExpensiveError if a text is too long.
     """
-    if len(pattern) > MAX_PATTERN_CHARACTERS:
-        raise InvalidGoRegexp(f"longer than {MAX_PATTERN_CHARACTERS} characters")
-    try:
-        compiled = _compile(pattern)
-    except ValueError as error:
-        raise InvalidGoRegexp(str(error)) from error
-    if compiled.programsize > MAX_COMPILED_INSTRUCTIONS:
-        raise InvalidGoRegexp("error parsing regexp: expression too large")
+    compiled = _compile_for_many_texts(pattern)
     linear = _compile_linear(pattern)
 
     def search(text: str) -> bool:
@@ -105,6 +99,58 @@ def compile_go_regexp(pattern: str) -> RegexpMatcher:
         return _search(compiled, text)
 
     return search
+
+
+class GoRegexpFinder:
+    """Finds all matches of a pattern in a text, in the order and number of Go. Raises InvalidGoRegexp."""
+
+    def __init__(self, pattern: str, *, needs_groups: bool = False) -> None:
+        self._compiled = _compile_for_many_texts(pattern, needs_groups=needs_groups)
+        self.group_numbers: Mapping[str, int] = self._compiled.groupindex
+
+    def iter_spans(self, content: bytes) -> Iterator[Sequence[Span]]:
+        """Yield the spans of each match and its groups in UTF-8. Raises MatchTooExpensiveError.
+
+        As in Go, an empty match right behind another match is none.
+        """
+        if self._compiled.programsize * len(content) > MAX_MATCH_WORK:
+            raise MatchTooExpensiveError
+        group_count = self._compiled.groups
+        seconds_left = MAX_MATCHING_SECONDS  # a pattern may read the rest of the text for each match
+        position, previous_end = 0, -1
+        while position <= len(content):
+            started = time.thread_time()
+            match = self._compiled.search(content, position)
+            seconds_left -= time.thread_time() - started
+            if match is None:
+                return
+            if seconds_left < 0:
+                raise MatchTooExpensiveError
+            start, end = match.span()
+            is_repeated = start == end == previous_end
+            position = _skip_character(content, position) if end == position else end
+            previous_end = end
+            if not is_repeated:
+                yield [match.span(number) for number in range(group_count + 1)]
+
+
+def _skip_character(content: bytes, position: int) -> int:
+    position += 1
+    while position < len(content) and content[position] & 0xC0 == 0x80:
+        position += 1
+    return position
+
+
+def _compile_for_many_texts(pattern: str, *, needs_groups: bool = False) -> Any:
+    if len(pattern) > MAX_PATTERN_CHARACTERS:
+        raise InvalidGoRegexp(f"longer than {MAX_PATTERN_CHARACTERS} characters")
+    try:
+        compiled = _compile(pattern, needs_groups)
+    except ValueError as error:
+        raise InvalidGoRegexp(str(error)) from error
+    if compiled.programsize > MAX_COMPILED_INSTRUCTIONS:
+        raise InvalidGoRegexp("error parsing regexp: expression too large")
+    return compiled
 
 
 def find_pattern_error(pattern: str) -> str:
@@ -172,33 +218,33 @@ def _is_common_syntax(pattern: str) -> bool:
     return True
 
 
-def _compile(pattern: str) -> Any:
+def _compile(pattern: str, needs_groups: bool = False) -> Any:
     """Compile with RE2; raise ValueError with Go's message if the pattern is invalid."""
-    small = _compile_with_small_memory(pattern)
-    return _compile_with_large_memory(pattern) if small is None else small
+    small = _compile_with_small_memory(pattern, needs_groups)
+    return _compile_with_large_memory(pattern, needs_groups) if small is None else small
 
 
 @lru_cache(maxsize=256)
-def _compile_with_small_memory(pattern: str) -> Any:
+def _compile_with_small_memory(pattern: str, needs_groups: bool) -> Any:
     """Compile with little memory, enough for most patterns; return None if the program does not fit."""
     if reason := _find_error_unknown_to_re2(pattern):
         raise ValueError(reason)
-    return _compile_within(pattern, _SMALL_PROGRAM_BYTES)
+    return _compile_within(pattern, _SMALL_PROGRAM_BYTES, needs_groups)
 
 
 @lru_cache(maxsize=4)
-def _compile_with_large_memory(pattern: str) -> Any:
-    compiled = _compile_within(pattern, _LARGE_PROGRAM_BYTES)
+def _compile_with_large_memory(pattern: str, needs_groups: bool) -> Any:
+    compiled = _compile_within(pattern, _LARGE_PROGRAM_BYTES, needs_groups)
     if compiled is None:
         raise ValueError("error parsing regexp: expression too large")
     return compiled
 
 
-def _compile_within(pattern: str, memory: int) -> Any:
+def _compile_within(pattern: str, memory: int, needs_groups: bool) -> Any:
     import re2  # imported lazily: most commands match no user patterns
 
     options = re2.Options()
-    options.max_mem, options.log_errors, options.never_capture = memory, False, True
+    options.max_mem, options.log_errors, options.never_capture = memory, False, not needs_groups
     try:
         return re2.compile(pattern, options)
     except (re2.error, UnicodeEncodeError) as error:

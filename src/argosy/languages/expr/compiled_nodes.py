@@ -6,7 +6,6 @@ In: nodes. Out: a node. Never: reads a Python attribute: a member is one of plai
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -15,6 +14,7 @@ from typing import Any, Final
 from argosy.languages import go_time
 from argosy.languages.evaluation_budget import EvaluationBudget
 from argosy.languages.expr.lexer import ExprError
+from argosy.languages.go_regexp import InvalidGoRegexp, MatchTooExpensiveError, RegexpMatcher, compile_go_regexp
 from argosy.languages.go_time import GoDuration, GoTime
 
 MAX_PATTERN_CHARACTERS: Final = 1000
@@ -253,19 +253,22 @@ def contains(item: Any, container: Any, budget: EvaluationBudget) -> bool:
 
 
 @lru_cache(maxsize=256)
-def compile_pattern(text: str) -> re.Pattern[str]:
+def compile_pattern(text: str) -> RegexpMatcher:
     if len(text) > MAX_PATTERN_CHARACTERS:
         raise ExprError(f"the pattern exceeds {MAX_PATTERN_CHARACTERS} characters; shorten it")
     try:
-        return re.compile(text)
-    except (re.error, RecursionError, OverflowError) as error:
+        return compile_go_regexp(text)
+    except InvalidGoRegexp as error:
         raise ExprError(f"invalid pattern {text[:60]!r} ({error}); correct it") from error
 
 
 def _matches_pattern(subject: str, pattern_text: str) -> bool:
     if len(subject) > MAX_SUBJECT_CHARACTERS:
         raise ExprError(f"matches is limited to {MAX_SUBJECT_CHARACTERS} characters of text; shorten the text")
-    return compile_pattern(pattern_text).search(subject) is not None
+    try:
+        return compile_pattern(pattern_text)(subject)
+    except MatchTooExpensiveError as error:
+        raise ExprError(f"the text is too long for the pattern {pattern_text[:60]!r}; shorten one of them") from error
 
 
 def _build_string_comparison(operator: str, test: Callable[[str, str], bool]) -> Callable[[ExprScope, Any, Any], bool]:

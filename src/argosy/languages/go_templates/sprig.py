@@ -358,7 +358,7 @@ _GENERAL_FUNCTIONS: Final[Mapping[str, Function]] = {
 }
 _MUST_NAMES: Final = (
     "first last rest initial append push prepend reverse uniq without has compact merge mergeOverwrite deepCopy "
-    "toJson toRawJson toPrettyJson fromJson toDate dateModify regexMatch regexFind regexFindAll regexReplaceAll "
+    "toJson toRawJson toPrettyJson fromJson toDate dateModify regexFind regexFindAll regexReplaceAll "
     "regexReplaceAllLiteral regexSplit"
 )
 SPRIG_FUNCTIONS: Final[Mapping[str, Function]] = {

@@ -16,13 +16,13 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from argosy.kube.objects.go_format import quote
-from argosy.languages.expr.compiled_nodes import MAX_SUBJECT_CHARACTERS, compile_pattern
-from argosy.languages.expr.lexer import ExprError
+from argosy.languages import go_regexp_replacement
+from argosy.languages.expr.compiled_nodes import MAX_PATTERN_CHARACTERS, MAX_SUBJECT_CHARACTERS
 from argosy.languages.go_printf import format_value
+from argosy.languages.go_regexp import InvalidGoRegexp, MatchTooExpensiveError, compile_go_regexp
 from argosy.languages.go_templates.lexer import TemplateError
 
 Function = Callable[..., Any]
-_GROUP_REFERENCE: Final = re.compile(r"\$\{(\w+)\}|\$(\w+)")
 
 
 def require_string(value: Any) -> str:
@@ -114,63 +114,38 @@ def _untitle(value: Any) -> str:
     return re.sub(r"(^|[^\w'])(\w)", lambda match: match[1] + match[2].lower(), require_string(value))
 
 
-def _compile_pattern_for(value: Any, source: Any) -> tuple[re.Pattern[str], str]:
-    if len(require_string(value)) > MAX_SUBJECT_CHARACTERS:
-        raise TemplateError(f"a pattern is limited to {MAX_SUBJECT_CHARACTERS} characters of text; shorten the text")
-    try:
-        return compile_pattern(require_string(source)), value
-    except ExprError as error:
-        raise TemplateError(error.message) from error
+def _build_regexp_function(run: Callable[..., Any]) -> Function:
+    """Build a function of a pattern, a text and more arguments; the text is limited, and errors name the pattern."""
 
-
-def _regex_find_all(state: Any, source: Any, value: Any, max_matches: int) -> list[str]:
-    compiled, subject = _compile_pattern_for(value, source)
-    matches = [match[0] for match in compiled.finditer(subject)]
-    return matches if max_matches < 0 else matches[:max_matches]
-
-
-def _regex_replace(state: Any, source: Any, value: Any, new: Any) -> str:
-    """Go writes groups as $1, ${1} and ${name}."""
-    compiled, subject = _compile_pattern_for(value, source)
-
-    def read_group(match: re.Match[str], name: str) -> str:
+    def call(state: Any, pattern: Any, text: Any, *more: Any) -> Any:
+        if len(require_string(text)) > MAX_SUBJECT_CHARACTERS:
+            raise TemplateError(
+                f"a pattern is limited to {MAX_SUBJECT_CHARACTERS} characters of text; shorten the text"
+            )
+        if len(require_string(pattern)) > MAX_PATTERN_CHARACTERS:
+            raise TemplateError(f"the pattern exceeds {MAX_PATTERN_CHARACTERS} characters; shorten it")
         try:
-            return match[int(name) if name.isdecimal() else name] or ""
-        except (IndexError, ValueError):
-            return ""
+            return run(state, pattern, text, *more)
+        except InvalidGoRegexp as error:
+            raise TemplateError(f"invalid pattern {pattern[:60]!r} ({error}); correct it") from error
+        except MatchTooExpensiveError as error:
+            raise TemplateError(
+                f"the text is too long for the pattern {pattern[:60]!r}; shorten one of them"
+            ) from error
 
-    def expand(match: re.Match[str]) -> str:
-        replacement = _GROUP_REFERENCE.sub(
-            lambda reference: read_group(match, reference[1] or reference[2]), require_string(new)
-        )
-        state.budget.spend_characters(len(replacement))
-        return replacement
-
-    return compiled.sub(expand, subject)
+    return call
 
 
-def _regex_replace_literal(state: Any, source: Any, value: Any, new: Any) -> str:
-    compiled, subject = _compile_pattern_for(value, source)
-
-    def expand(match: re.Match[str]) -> str:
-        state.budget.spend_characters(len(require_string(new)))
-        return require_string(new)
-
-    return compiled.sub(expand, subject)
+def _regex_match(state: Any, pattern: str, text: str) -> bool:
+    return compile_go_regexp(pattern)(text)
 
 
-def _regex_split(state: Any, source: Any, value: Any, max_parts: int) -> list[str]:
-    compiled, subject = _compile_pattern_for(value, source)
-    parts: list[str] = []
-    position = 0
-    for match in compiled.finditer(subject):
-        if max_parts > 0 and len(parts) == max_parts - 1:
-            break
-        if match.end() == 0:
-            continue
-        parts.append(subject[position : match.start()])
-        position = match.end()
-    return [*parts, subject[position:]]
+def _regex_match_or_false(state: Any, pattern: str, text: str) -> bool:
+    """argo: Sprig ignores the error of an invalid pattern."""
+    try:
+        return _regex_match(state, pattern, text)
+    except InvalidGoRegexp:
+        return False
 
 
 def _choose_plural(state: Any, one: Any, many: Any, count: Any) -> Any:
@@ -240,13 +215,28 @@ STRING_FUNCTIONS: Final[Mapping[str, Function]] = {
     "toStrings": lambda state, value: to_strings(value),
     "sortAlpha": lambda state, value: sorted(to_strings(value)),
     "toString": lambda state, value: format_value(value),
-    "regexMatch": lambda state, source, value: _compile_pattern_for(value, source)[0].search(value) is not None,
-    "regexFind": lambda state, source, value: (_regex_find_all(state, source, value, 1) or [""])[0],
-    "regexFindAll": _regex_find_all,
-    "regexReplaceAll": _regex_replace,
-    "regexReplaceAllLiteral": _regex_replace_literal,
-    "regexSplit": _regex_split,
-    "regexQuoteMeta": lambda state, value: re.escape(require_string(value)),
+    "regexMatch": _build_regexp_function(_regex_match_or_false),
+    "mustRegexMatch": _build_regexp_function(_regex_match),
+    "regexFind": _build_regexp_function(
+        lambda state, pattern, text: next(iter(go_regexp_replacement.find_all(pattern, text, 1)), "")
+    ),
+    "regexFindAll": _build_regexp_function(
+        lambda state, pattern, text, count: go_regexp_replacement.find_all(pattern, text, count)
+    ),
+    "regexReplaceAll": _build_regexp_function(
+        lambda state, pattern, text, new: go_regexp_replacement.replace_all(
+            pattern, text, require_string(new), state.budget.spend_characters
+        )
+    ),
+    "regexReplaceAllLiteral": _build_regexp_function(
+        lambda state, pattern, text, new: go_regexp_replacement.replace_all_literal(
+            pattern, text, require_string(new), state.budget.spend_characters
+        )
+    ),
+    "regexSplit": _build_regexp_function(
+        lambda state, pattern, text, count: go_regexp_replacement.split(pattern, text, count)
+    ),
+    "regexQuoteMeta": lambda state, value: go_regexp_replacement.quote_meta(require_string(value)),
     "b64enc": lambda state, value: base64.b64encode(require_string(value).encode()).decode(),
     "b64dec": _build_decoder(lambda value: base64.b64decode(value, validate=True)),
     "b32enc": lambda state, value: base64.b32encode(require_string(value).encode()).decode(),

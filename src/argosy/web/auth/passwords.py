@@ -6,7 +6,6 @@ In: a password and the stored hash. Out: match or not, or a new hash. Never: ans
 from __future__ import annotations
 
 import asyncio
-import re
 import secrets
 from functools import cached_property
 from typing import Final
@@ -14,6 +13,7 @@ from typing import Final
 import bcrypt
 
 from argosy.errors import UserError
+from argosy.languages.go_regexp import InvalidGoRegexp, MatchTooExpensiveError, compile_go_regexp
 
 BCRYPT_COST: Final = 10  # argo
 MAX_PASSWORD_BYTES: Final = 72  # bytes that bcrypt uses
@@ -69,10 +69,12 @@ def _compare(password_bytes: bytes, password_hash: bytes) -> bool | None:
 def check_password_pattern(password: str, pattern: str = "") -> None:
     """argo: passwordPattern. Raises UserError if the password is not allowed."""
     try:
-        match = re.search(pattern or DEFAULT_PATTERN, password)
-    except re.error:
-        raise UserError("passwordPattern is not a valid regular expression", where="argocd-cm") from None
-    if not match:
+        is_match = compile_go_regexp(pattern or DEFAULT_PATTERN)(password)
+    except InvalidGoRegexp as error:
+        raise UserError(f"passwordPattern is not a valid regular expression: {error}", where="argocd-cm") from None
+    except MatchTooExpensiveError:
+        is_match = False
+    if not is_match:
         raise UserError(f"the new password does not match passwordPattern {pattern or DEFAULT_PATTERN}; choose another")
     if len(password.encode()) > MAX_PASSWORD_BYTES or "\0" in password:
         raise UserError(f"the new password is longer than {MAX_PASSWORD_BYTES} bytes or contains NUL; choose another")
