@@ -7,10 +7,11 @@ knows how a step works; writes the Application itself.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from argosy import annotations as names
 from argosy.errors import SourceUnreachable
@@ -20,9 +21,9 @@ from argosy.gitops.application.project_spec import Project
 from argosy.gitops.application.refresh_request_annotations import HARD_REFRESH
 from argosy.gitops.live import CacheReader
 from argosy.gitops.reconciler.app_memo import AppMemos, SettledPass
-from argosy.gitops.reconciler.app_state_loader import AppStateLoader
 from argosy.gitops.reconciler.deletion import build_deletion_result, delete_resources
 from argosy.gitops.reconciler.desired_state_builder import DesiredStateBuilder
+from argosy.gitops.reconciler.desired_state_loader import DesiredStateLoader
 from argosy.gitops.reconciler.destination_cluster import (
     DestinationCluster,
     DestinationRegistry,
@@ -55,6 +56,17 @@ PROJECT_AND_CLUSTER_KINDS: Final = (APP_PROJECT, SECRET)
 UNCACHED_KIND_RETRY_SECONDS: Final = 2.0  # until the cache is checked for these kinds again
 
 
+class PassInputs(NamedTuple):
+    """What a full pass works with, once nothing speaks against it."""
+
+    destination: DestinationCluster
+    app: Application
+    project: Project
+    settings: ReconcilerSettings  # of the destination
+    refresh: str | None
+    seconds_waited: float  # since the refresh was requested
+
+
 class Reconciler:
     """Runs the steps for one Application at a time, and remembers results between passes."""
 
@@ -71,7 +83,7 @@ class Reconciler:
         """`cluster` holds the Applications; `destinations` gives access to the clusters that they deliver to."""
         self.cluster, self.now, self._is_kind_cached, self.memos = cluster, now, is_kind_cached, AppMemos()
         self.desired_states = DesiredStateBuilder(RenderCache(workers, self.memos, now=now), self.memos)
-        self.app_states = AppStateLoader(self.desired_states, self.memos, monotonic)
+        self.desired_loader = DesiredStateLoader(self.desired_states, self.memos, monotonic)
         self.operation_dispatcher = OperationDispatcher(self.desired_states, now)
         self.status_reporter = StatusReporter(now, self.memos)
         self.local_destination = DestinationCluster(
@@ -87,11 +99,58 @@ class Reconciler:
         *,
         is_hard: bool = False,
     ) -> ReconcileResult:
-        """Run one idempotent pass.
+        """Run one idempotent pass: desired state, comparison with the live state, operation, report.
 
         Requests since `requested_at`, a monotonic time, share one answer of the Git host.
         """
-        seconds_waited = self.app_states.compute_request_age(app, requested_at)
+        with self._begin_pass(app, settings, requested_at, is_hard=is_hard) as begun:
+            if isinstance(begun, ReconcileResult):
+                return begun
+            destination, app, project, settings, refresh, seconds_waited = begun
+            kinds = await destination.cluster.kinds()
+            try:
+                desired = await self.desired_loader.load(app, project, settings, kinds, refresh, seconds_waited)
+            except SourceUnreachable:  # the known status stays
+                return ReconcileResult(wait=UNREACHABLE_RETRY_SECONDS)
+            app_state = await destination.compare(
+                app, project, desired, settings, kinds, repeat_dry_runs=refresh is not None
+            )
+            if app.deletion_timestamp:
+                step = await delete_resources(destination, app, project, settings, app_state)
+                return build_deletion_result(app, step, self._format_now())
+            compared = SettledPass(app, app_state, settings, destination.unlisted_conditions(app_state))
+            if self._has_nothing_to_do(compared):
+                return self._with_retry(compared, ReconcileResult())
+            operation = await self.operation_dispatcher.run(
+                destination, app, project, settings, app_state, seconds_waited
+            )
+            return self._with_retry(compared, self._report(destination, compared, operation))
+
+    @contextmanager
+    def _begin_pass(
+        self, app: Application, settings: ReconcilerSettings, requested_at: float | None, *, is_hard: bool
+    ) -> Iterator[PassInputs | ReconcileResult]:
+        """Yield the inputs of a full pass, or the result of one that ends here. While it is open, the destination is
+        in use.
+        """
+        seconds_waited = self.desired_loader.compute_request_age(app, requested_at)
+        project = self._find_project(app, settings)
+        app = settings.clusters.resolve_destination(app)
+        if isinstance(project, ReconcileResult):
+            yield project
+            return
+        refresh = HARD_REFRESH if is_hard else app.annotations.get(names.REFRESH)
+        if app.deletion_timestamp:
+            refresh, seconds_waited = None, 0.0
+        with self.destinations.enter(app) as destination:
+            if isinstance(destination, DestinationUnavailable):
+                yield self._report_unavailable(app, settings, destination)
+            else:
+                settings = destination.localize_settings(settings)
+                yield PassInputs(destination, app, project, settings, refresh, seconds_waited)
+
+    def _find_project(self, app: Application, settings: ReconcilerSettings) -> Project | ReconcileResult:
+        """Return the project of a valid Application in a known cluster, otherwise what is reported instead."""
         project = settings.projects.get(app.project)
         unread_settings = build_unread_conditions(settings)
         errors = unread_settings or validate_application(app, project, settings)
@@ -110,45 +169,24 @@ class Reconciler:
             unknown = build_unknown_state(app, errors, is_invalid=True)
             operation = self.operation_dispatcher.reject(app, errors, is_project_known=project is not None)
             return self.status_reporter.build_result(app, settings, unknown, operation)
-        with self.destinations.enter(app) as destination:
-            if isinstance(destination, DestinationUnavailable):
-                return self._report_unavailable(app, settings, destination)
-            settings = destination.localize_settings(settings)
-            if app.deletion_timestamp:
-                return await self._delete(destination, app, project, settings)
-            refresh = HARD_REFRESH if is_hard else app.annotations.get(names.REFRESH)
-            return await self._reconcile_at(destination, app, project, settings, refresh, seconds_waited)
+        return project
 
-    async def _reconcile_at(
-        self,
-        destination: DestinationCluster,
-        app: Application,
-        project: Project,
-        settings: ReconcilerSettings,
-        refresh: str | None,
-        seconds_waited: float,
+    def _has_nothing_to_do(self, compared: SettledPass) -> bool:
+        """True if the last pass left nothing to do, and this one has the same inputs."""
+        memo = self.memos[compared.app.key]
+        memo.orphan_count = compared.app_state.orphan_count
+        if self._is_status_fresh(compared.app) and memo.settled is not None and memo.settled.is_same_as(compared):
+            return True
+        memo.settled = None
+        return False
+
+    def _report(
+        self, destination: DestinationCluster, compared: SettledPass, operation: OperationResult
     ) -> ReconcileResult:
-        """Compare once, advance or start an operation, and report both."""
-        try:
-            app_state = await self.app_states.load(destination, app, project, settings, refresh, seconds_waited)
-        except SourceUnreachable:
-            return ReconcileResult(wait=UNREACHABLE_RETRY_SECONDS)
-        unlisted = destination.unlisted_conditions(app_state)
-        settled_pass, memo = SettledPass(app, app_state, settings, unlisted), self.memos[app.key]
-        memo.orphan_count = app_state.orphan_count
-        if self._is_status_fresh(app) and memo.settled is not None and memo.settled.is_same_as(settled_pass):
-            result = ReconcileResult()
-        else:
-            memo.settled = None
-            operation = await self.operation_dispatcher.run(
-                destination, app, project, settings, app_state, seconds_waited
-            )
-            reported_state = replace(app_state, conditions=(*app_state.conditions, *unlisted))
-            result = self.status_reporter.build_result(app, settings, reported_state, operation, destination)
-            result = self._remember_if_settled(result, operation, settled_pass)
-        if unlisted and result.wait is None:  # no event announces that the kind can be listed again
-            result = replace(result, wait=UNREACHABLE_RETRY_SECONDS)
-        return self._with_render_retry(app, settings, result)
+        app_state = compared.app_state
+        reported = replace(app_state, conditions=(*app_state.conditions, *compared.unlisted_conditions))
+        result = self.status_reporter.build_result(compared.app, compared.settings, reported, operation, destination)
+        return self._remember_if_settled(result, operation, compared)
 
     def _remember_if_settled(
         self, result: ReconcileResult, operation: OperationResult, settled: SettledPass
@@ -164,21 +202,18 @@ class Reconciler:
             memo.unwritten = settled
         return replace(result, settled=settled)
 
-    def _with_render_retry(
-        self, app: Application, settings: ReconcilerSettings, result: ReconcileResult
-    ) -> ReconcileResult:
-        """Requeue when a render that exhausted its worker may be retried, at the latest at the next reconciliation."""
-        retry = self.desired_states.renders.seconds_until_retry(app)
-        if retry is None or result.wait is not None:
+    def _with_retry(self, compared: SettledPass, result: ReconcileResult) -> ReconcileResult:
+        """Requeue when a kind may be listed again, or when a render that exhausted its worker may be retried."""
+        if result.wait is not None:
             return result
-        return replace(result, wait=max(MIN_RENDER_RETRY_SECONDS, min(retry, settings.reconciliation_seconds or retry)))
-
-    async def _delete(
-        self, destination: DestinationCluster, app: Application, project: Project, settings: ReconcilerSettings
-    ) -> ReconcileResult:
-        app_state = await self.app_states.load(destination, app, project, settings, None)
-        step = await delete_resources(destination, app, project, settings, app_state)
-        return build_deletion_result(app, step, self._format_now())
+        if compared.unlisted_conditions:  # no event announces that the kind can be listed again
+            return replace(result, wait=UNREACHABLE_RETRY_SECONDS)
+        retry = self.desired_states.renders.seconds_until_retry(compared.app)
+        if retry is None:
+            return result
+        # at the latest at the next reconciliation
+        seconds = min(retry, compared.settings.reconciliation_seconds or retry)
+        return replace(result, wait=max(MIN_RENDER_RETRY_SECONDS, seconds))
 
     def _report_unavailable(
         self, app: Application, settings: ReconcilerSettings, unavailable: DestinationUnavailable

@@ -1,4 +1,4 @@
-"""Loaded state of an Application if its desired state, or its live objects, cannot be read."""
+"""State of an Application if its desired state, or its live objects, cannot be read."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from argosy.errors import UserError
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application.project_spec import Project, read_project
 from argosy.gitops.application.step_results import Assessment
-from argosy.gitops.live.cache_indexes import build_indexes
 from argosy.gitops.reconciler.app_memo import AppMemos
-from argosy.gitops.reconciler.app_state_loader import AppStateLoader
 from argosy.gitops.reconciler.app_state_values import AppState
 from argosy.gitops.reconciler.desired_state_builder import DesiredStateBuilder
+from argosy.gitops.reconciler.desired_state_loader import DesiredStateLoader
 from argosy.gitops.reconciler.desired_state_values import DesiredState
 from argosy.gitops.reconciler.destination_cluster import DestinationCluster
 from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
 from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
+from argosy.gitops.reconciler.watched_cluster import index_by_tracking
 from argosy.gitops.source.repository_mirrors import Repositories
 from argosy.kube.client import Cluster, User
 from argosy.kube.controller import InformerCache
@@ -74,8 +74,7 @@ async def load(
 ) -> AppState:
     desired_states, memos, cache = cast(DesiredStateBuilder, FixedDesiredState(error)), AppMemos(), InformerCache()
     settings = ReconcilerSettings(cast(Repositories, None), assess_nothing)
-    for name, index in build_indexes(settings.tracking).items():
-        cache.add_index(name, index)
+    index_by_tracking(cache, settings.tracking)
     if cached is not None:
         cache.put(cached)
     destination = DestinationCluster(
@@ -94,8 +93,11 @@ async def load(
             "status": {"resources": [LINE]},
         }
     )
-    loader = AppStateLoader(desired_states, memos, lambda: 0.0)
-    return await loader.load(destination, app, project, settings, None)
+    kinds = await cluster.kinds()
+    desired = await DesiredStateLoader(desired_states, memos, lambda: 0.0).load(
+        app, project, settings, kinds, None, 0.0
+    )
+    return await destination.compare(app, project, desired, settings, kinds, repeat_dry_runs=False)
 
 
 async def assess_nothing(manifests: Any) -> list[Any]:

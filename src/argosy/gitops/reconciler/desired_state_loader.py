@@ -1,13 +1,12 @@
-"""Loads and compares the state of an Application in one pass; what fails becomes a condition.
+"""Loads the desired state of an Application in one pass; what cannot be loaded becomes a condition.
 
-In: an Application, its destination, how old revisions may be. Out: AppState. Never: changes anything.
+In: an Application, how old revisions may be. Out: DesiredState. Never: reads a live object.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
 
 from argosy.errors import SourceUnreachable, UserError
@@ -16,34 +15,32 @@ from argosy.gitops.application.project_spec import Project
 from argosy.gitops.application.refresh_request_annotations import HARD_REFRESH
 from argosy.gitops.application.step_results import SyncStatus
 from argosy.gitops.reconciler.app_memo import AppMemos
-from argosy.gitops.reconciler.app_state_values import AppState
 from argosy.gitops.reconciler.desired_state_builder import DesiredStateBuilder, format_load_error
 from argosy.gitops.reconciler.desired_state_values import DesiredState, DesiredStateRequest
-from argosy.gitops.reconciler.destination_cluster import DestinationCluster
 from argosy.gitops.reconciler.local_manifests import find_compared_manifests
 from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
-from argosy.gitops.reconciler.unknown_state import LIVE_STATE_ERROR, build_unknown_state
 from argosy.gitops.status.conditions import AppCondition, ConditionType
 from argosy.gitops.status.status_builder import is_comparison_outdated
 from argosy.gitops.status.status_json_conversions import as_mapping
+from argosy.kube.client import Catalog
 
 HOST_OUTAGE_GRACE_SECONDS: Final = 180.0  # argo: an unreachable Git host is not reported for so many seconds
 
 
-class AppStateLoader:
+class DesiredStateLoader:
     def __init__(self, desired_states: DesiredStateBuilder, memos: AppMemos, monotonic: Callable[[], float]) -> None:
         self._desired_states, self._memos, self._monotonic = desired_states, memos, monotonic
 
     async def load(
         self,
-        destination: DestinationCluster,
         app: Application,
         project: Project,
         settings: ReconcilerSettings,
+        kinds: Catalog,
         refresh: str | None,
-        seconds_waited: float = 0.0,
-    ) -> AppState:
-        """Render the sources and compare. `seconds_waited` is the age of the request for a refresh.
+        seconds_waited: float,
+    ) -> DesiredState:
+        """Resolve and render the sources. `seconds_waited` is the age of the request for a refresh.
 
         Raises SourceUnreachable if the known status is kept, because the Git host may answer again soon.
         """
@@ -60,29 +57,14 @@ class AppStateLoader:
             local_manifests=find_compared_manifests(app),
             reports_unverified=not app.deletion_timestamp,  # a deletion runs hooks of the desired state
         )
-        kinds = await destination.cluster.kinds()
-        memo = self._memos[app.key]
         try:
             desired = await self._desired_states.build(app, project, request, settings, kinds)
-            memo.unreachable_since = None
         except UserError as error:
             if isinstance(error, SourceUnreachable) and refresh is None and self._tolerates_outage(app):
                 raise
-            desired = build_unknown_desired_state(app, error)
-        try:
-            return await destination.comparer.compare_app_state(
-                app,
-                project,
-                desired,
-                settings,
-                kinds,
-                memo.get_connection(destination.cluster).comparison,
-                repeat_dry_runs=refresh is not None,
-            )
-        except UserError as error:
-            condition = AppCondition(ConditionType.COMPARISON_ERROR, f"{LIVE_STATE_ERROR}: {error}")
-            app_state = build_unknown_state(app, [*desired.conditions, condition], desired.revisions)
-            return replace(app_state, desired=replace(app_state.desired, tools=desired.tools))
+            return build_unknown_desired_state(app, error)
+        self._memos[app.key].unreachable_since = None
+        return desired
 
     def compute_request_age(self, app: Application, requested_at: float | None) -> float:
         """Return the age of a request for a refresh in seconds, 0 without one."""
