@@ -28,6 +28,7 @@ from argosy.gitops.live.tracking import read_instance_name
 from argosy.gitops.policy.application_delivery_engine_detection import DeliveryEngines
 from argosy.gitops.policy.destination_cluster_lookup import IN_CLUSTER_SERVER, KnownCluster
 from argosy.gitops.reconciler import Reconciler
+from argosy.gitops.reconciler.app_memo import OwnershipMemos
 from argosy.gitops.reconciler.application_controller import ApplicationController
 from argosy.gitops.reconciler.cluster_registry import ClusterRegistry
 from argosy.gitops.reconciler.ownership.delivery_handover import DeliveryHandover, describe_lost_applications
@@ -118,7 +119,7 @@ class Engine:
         self.cluster, self.informers = self.watched.client, self.watched.informers
         self.reconciler = self._build_reconciler()
         self.argocd_detection = ArgoCDDetector(self.watched.recorder, namespace, self._on_engines_changed, clock)
-        delivery_turns = DeliveryHandover(lambda: self.argocd_detection.engines, clock.monotonic)
+        delivery_turns = DeliveryHandover(OwnershipMemos(), lambda: self.argocd_detection.engines, clock.monotonic)
         self.queue = WorkQueue(clock=clock, find_tenant=self._find_project, slots_per_tenant=options.workers)
         self.controller = ApplicationController(
             self.reconciler,

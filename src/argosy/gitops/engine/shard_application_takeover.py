@@ -36,7 +36,7 @@ class EngineSharding:
         self, members: ShardMembership, controller: ApplicationController, queue: WorkQueue, cache: InformerCache
     ) -> None:
         self.members, self._controller, self._queue, self._cache = members, controller, queue, cache
-        self._claims = controller.claims = ApplicationClaims(members)
+        self._claims = controller.claims = ApplicationClaims(members, controller.handover.memos)
         self._takeover = controller.claim_queue = ClaimQueue(controller.claim, self._enqueue)
         members.on_change, members.can_grow = self._on_members_changed, self._takeover.is_drained
         self._takeover.on_drained = members.wake

@@ -1,7 +1,7 @@
-"""What the reconciler remembers of each Application between passes, in one map.
+"""What the reconciler remembers of each Application between passes: its state in one map, who delivers it in another.
 
-In: keys of Applications. Out: one AppMemo for each. Never: holds what must survive a restart; that is in the status of
-the Application.
+In: keys of Applications. Out: one AppMemo and one OwnershipMemo for each. Never: holds what must survive a restart:
+that is in the status of the Application.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from argosy.errors import UserError
 from argosy.gitops.application import Application, Source
@@ -212,3 +212,42 @@ class AppMemos:
         """Free what was cached of a cluster whose connection ended."""
         for memo in self._memos.values():
             memo.drop_connection(connection)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnershipMemo:
+    """Who delivers an Application, as far as this replica has seen it.
+
+    It is no part of AppMemo, which is forgotten when another engine delivers the Application: this says that one does.
+    """
+
+    was_delivered_by_another_engine: bool = False  # until the handover is over
+    handed_over_at: float | None = None  # monotonic; None: not handed over to argosy
+    warning: str = ""  # the last one about its delivery, which is logged once
+    fence: str = ""  # that this replica wrote; "": not claimed
+    is_owned: bool = False  # by this replica, as of the last update, plus later claims
+
+
+_NOTHING_SEEN: Final = OwnershipMemo()
+
+
+class OwnershipMemos:
+    """The ownership of all Applications that one engine watches."""
+
+    def __init__(self) -> None:
+        self._memos: dict[ResourceKey, OwnershipMemo] = {}
+
+    def __getitem__(self, app: ResourceKey) -> OwnershipMemo:
+        return self._memos.get(app, _NOTHING_SEEN)
+
+    def __setitem__(self, app: ResourceKey, memo: OwnershipMemo) -> None:
+        if memo == _NOTHING_SEEN:
+            self.forget(app)
+        else:
+            self._memos[app] = memo
+
+    def forget(self, app: ResourceKey) -> None:
+        self._memos.pop(app, None)
+
+    def list_owned(self) -> set[ResourceKey]:
+        return {app for app, memo in self._memos.items() if memo.is_owned}

@@ -68,7 +68,8 @@ class ApplicationController:
         self.claims: ApplicationClaims | None = None  # set if several replicas share the Applications
         self.claim_queue: ClaimQueue | None = None  # set together with `claims`
         self._fault_log, self._ignored_updates = SettingFaultLog(), IgnoredUpdateFilter(settings_watcher)
-        # Applications that are being reconciled, with the newest event since they were read.
+        # Applications that are being reconciled, with the newest event since they were read. Not in AppMemo, which may
+        # be forgotten during a pass.
         self._in_progress: dict[ResourceKey, Manifest | None] = {}
 
     # -- watches ---------------------------------------------------------------------------------------------------
@@ -107,8 +108,8 @@ class ApplicationController:
 
     def _on_application_change(self, before: Manifest | None, after: Manifest | None) -> None:
         key = key_of(after or before or {})
-        if after is None and self.claims is not None:
-            self.claims.forget(key)
+        if after is None:
+            self.handover.memos.forget(key)
         if after is None or not self._is_own_write(key, after):
             self._enqueue(key)
 
@@ -240,7 +241,7 @@ class ApplicationController:
     def on_ownership_lost(self, key: ResourceKey) -> None:
         """Forget an Application that another replica owns now, because our state of it becomes outdated."""
         self.memos.forget(key)
-        self.handover.forget(key)
+        self.handover.memos.forget(key)
 
     async def _run_pass(self, key: ResourceKey, context: ControllerContext) -> ReconcileResult | None:
         # Our own last write may be newer than the cached version.
@@ -248,7 +249,7 @@ class ApplicationController:
         self._in_progress[key] = None
         if manifest is None:
             self.memos.forget(key)
-            self.handover.forget(key)
+            self.handover.memos.forget(key)
             return None
         wait = self.handover.seconds_until_delivery(manifest)
         if wait is None:

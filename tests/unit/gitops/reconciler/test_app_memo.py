@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argosy.gitops.reconciler.app_memo import AppMemos, SourceMemo
+from argosy.gitops.reconciler.app_memo import AppMemos, OwnershipMemo, OwnershipMemos, SourceMemo
 from argosy.kube.resource_key import ResourceKey
 
 APP = ResourceKey("argoproj.io", "Application", "argocd", "models")
@@ -46,3 +46,13 @@ def test_sources_that_the_application_no_longer_has_are_dropped() -> None:
     memo.sources.update({0: kept, 1: SourceMemo(), 2: SourceMemo()})
     memo.drop_sources_from(1)
     assert memo.sources == {0: kept}
+
+
+def test_only_what_was_seen_of_an_ownership_is_kept() -> None:
+    memos, other = OwnershipMemos(), APP._replace(name="other")
+    memos[APP] = OwnershipMemo(fence="1/one", is_owned=True)
+    memos[other] = OwnershipMemo(warning="delivered by argosy and Argo CD")
+    assert memos.list_owned() == {APP} and memos[other].warning
+    memos[other] = OwnershipMemo()
+    memos.forget(APP)
+    assert memos.list_owned() == set() and memos[APP] == OwnershipMemo() == memos[other]

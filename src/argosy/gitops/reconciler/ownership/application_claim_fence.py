@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from argosy import annotations as names
+from argosy.gitops.reconciler.app_memo import OwnershipMemos
 from argosy.kube.client import Cluster, PatchKind
 from argosy.kube.controller.sharding.membership import KeyOwnership, ShardMembership
 from argosy.kube.objects import Manifest, key_of
@@ -22,19 +24,12 @@ def build_shard_name(key: ResourceKey) -> str:
 
 
 class ApplicationClaims:
-    def __init__(self, members: ShardMembership) -> None:
-        self.members = members
-        self._fences: dict[ResourceKey, str] = {}  # the fences that we wrote
-        self._owned: set[ResourceKey] = set()  # as of the last update, plus later claims
+    def __init__(self, members: ShardMembership, memos: OwnershipMemos) -> None:
+        self.members, self._memos = members, memos
 
     def is_owned(self, key: ResourceKey) -> bool:
         """True if this member owns it, also if it is never reconciled, such as a paused one."""
         return self.members.find_ownership(build_shard_name(key)) is not KeyOwnership.OTHER_MEMBER
-
-    def forget(self, key: ResourceKey) -> None:
-        """Drop the state of a deleted Application."""
-        self._fences.pop(key, None)
-        self._owned.discard(key)
 
     @contextmanager
     def hold_ownership(self, key: ResourceKey) -> Iterator[KeyOwnership]:
@@ -44,11 +39,12 @@ class ApplicationClaims:
 
     def update_owned(self, keys: Iterable[ResourceKey]) -> tuple[set[ResourceKey], set[ResourceKey]]:
         """Return the keys that this member gained and those that it lost since the last call."""
-        owned = {key for key in keys if self.is_owned(key)}
-        gained, lost = owned - self._owned, self._owned - owned
-        self._owned = owned
-        for key in lost:
-            self._fences.pop(key, None)  # it is claimed again later, because another member may own it meanwhile
+        owned, owned_before = {key for key in keys if self.is_owned(key)}, self._memos.list_owned()
+        gained, lost = owned - owned_before, owned_before - owned
+        for key in gained:
+            self._memos[key] = replace(self._memos[key], is_owned=True)
+        for key in lost:  # it is claimed again later, because another member may own it meanwhile
+            self._memos[key] = replace(self._memos[key], is_owned=False, fence="")
         return gained, lost
 
     async def claim(self, app: Manifest, cluster: Cluster) -> Manifest:
@@ -58,15 +54,15 @@ class ApplicationClaims:
         """
         key, metadata = key_of(app), app["metadata"]
         current_fence = str((metadata.get("annotations") or {}).get(names.FENCE) or "")
-        if current_fence and self._fences.get(key) == current_fence:
+        if current_fence and self._memos[key].fence == current_fence:
             return app
         fence = f"{read_fence_number(current_fence) + 1}/{self.members.identity}"
         version = metadata.get("resourceVersion")
         patch = {"metadata": {"resourceVersion": version, "annotations": {names.FENCE: fence}}}
         claimed = await cluster.patch(key, patch, kind_of_patch=PatchKind.MERGE)
-        self._fences[key] = fence
-        if self.is_owned(key):  # otherwise a later update must report it as gained
-            self._owned.add(key)
+        memo = replace(self._memos[key], fence=fence)
+        # if it is not owned, a later update must report it as gained
+        self._memos[key] = replace(memo, is_owned=True) if self.is_owned(key) else memo
         return claimed
 
 

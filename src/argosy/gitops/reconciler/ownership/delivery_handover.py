@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from argosy.gitops.application import OperationPhase
 from argosy.gitops.policy.application_delivery_engine_detection import Deliverer, DeliveryEngines
+from argosy.gitops.reconciler.app_memo import OwnershipMemos
 from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
@@ -23,15 +25,10 @@ ARGOCD_MANAGER_PREFIX: Final = "argocd"  # argo: prefix of its field managers
 
 
 class DeliveryHandover:
-    def __init__(self, engines: Callable[[], DeliveryEngines], monotonic: Callable[[], float]) -> None:
-        self._engines, self._monotonic = engines, monotonic
-        # delivered by another engine; the monotonic time since which it is ours
-        self._ours_since: dict[ResourceKey, float | None] = {}
-        self._last_warnings: dict[ResourceKey, str] = {}  # last warning, which is logged once
-
-    def forget(self, key: ResourceKey) -> None:
-        self._ours_since.pop(key, None)
-        self._last_warnings.pop(key, None)
+    def __init__(
+        self, memos: OwnershipMemos, engines: Callable[[], DeliveryEngines], monotonic: Callable[[], float]
+    ) -> None:
+        self.memos, self._engines, self._monotonic = memos, engines, monotonic
 
     def seconds_until_delivery(self, manifest: Manifest) -> float | None:
         """Return the seconds until argosy delivers it, 0 for now.
@@ -44,35 +41,40 @@ class DeliveryHandover:
         if deliverer is Deliverer.BOTH:
             self._warn_once(key, engines.describe_deliverer(annotations, key.namespace))
         if not deliverer.is_argosy:
+            memo = replace(self.memos[key], warning="")
             if deliverer is not Deliverer.NOBODY:
-                self._ours_since[key] = None
-            self._last_warnings.pop(key, None)
+                memo = replace(memo, was_delivered_by_another_engine=True, handed_over_at=None)
+            self.memos[key] = memo
             return None
         if not engines.list_watching_controllers(
             key.namespace
         ):  # argo: a controller that starts continues the operations that it finds
-            self._ours_since.pop(key, None)
+            self._finish(key)
             return 0.0
         return self._seconds_until_taken_over(key, manifest)
 
     def _seconds_until_taken_over(self, key: ResourceKey, manifest: Manifest) -> float | None:
-        now, was_theirs = self._monotonic(), key in self._ours_since
-        since = self._ours_since.get(key)
+        now, memo = self._monotonic(), self.memos[key]
+        was_theirs, since = memo.was_delivered_by_another_engine, memo.handed_over_at
         if was_theirs and since is None:
-            self._ours_since[key] = since = now
+            since = now
+            self.memos[key] = replace(memo, handed_over_at=now)
         if since is not None and (remaining := since + HANDOVER_SECONDS - now) > 0:
             return remaining
         if _is_operation_running(manifest) and (was_theirs or _was_started_by_argocd(manifest)):
             command = f"argosy app terminate-op {key.name}"
             self._warn_once(key, f"waiting for a running operation of Argo CD; terminate it with: {command}")
             return None
-        self._ours_since.pop(key, None)
+        self._finish(key)
         return 0.0
 
+    def _finish(self, key: ResourceKey) -> None:
+        self.memos[key] = replace(self.memos[key], was_delivered_by_another_engine=False, handed_over_at=None)
+
     def _warn_once(self, key: ResourceKey, text: str) -> None:
-        if self._last_warnings.get(key) != text:
+        if self.memos[key].warning != text:
             log.warning("%s/%s: %s", key.namespace, key.name, text)
-            self._last_warnings[key] = text
+            self.memos[key] = replace(self.memos[key], warning=text)
 
 
 def describe_lost_applications(apps: Iterable[Manifest], before: DeliveryEngines, after: DeliveryEngines) -> str:
