@@ -17,6 +17,7 @@ from argosy.languages.go_time import GoDuration, GoTime
 NO_VALUE: Final = "<no value>"
 MAX_DEPTH: Final = 50
 MAX_WIDTH: Final = 1000
+_GO_TYPE_NAMES: Final = {**go_format.GO_TYPE_NAMES, int: "int"}
 _VERB: Final = re.compile(r"%([-+# 0]*)(\d+|\*)?(?:\.(\d+|\*)?)?(.)", re.DOTALL)
 _VERB_PRECISION: Final = re.compile(r"%[-+# 0]*(?:\d+|\*)?(\.)")
 
@@ -71,10 +72,8 @@ def _read_bounded_number(text: str | None) -> int:
 
 
 def get_go_type(value: Any) -> str:
-    for kind, name in ((bool, "bool"), (int, "int"), (float, "float64"), (str, "string"), (list, "[]interface {}")):
-        if isinstance(value, kind):
-            return name
-    return "map[string]interface {}" if isinstance(value, dict) else "<nil>" if value is None else type(value).__name__
+    """Return the type that templates and expressions give the value: numbers without a point are `int` there."""
+    return _GO_TYPE_NAMES.get(type(value)) or type(value).__name__
 
 
 def _format_verb(verb: str, flags: str, digits: int | None, value: Any) -> str:

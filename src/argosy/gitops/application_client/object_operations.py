@@ -19,6 +19,7 @@ from argosy.gitops.diff import mask_secrets
 from argosy.gitops.status.application_event_manifests import UNKNOWN_USER, EventReason, build_event
 from argosy.kube.client import PatchKind, Propagation
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.go_format import format_value
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import SECRET
 
@@ -133,12 +134,9 @@ def flatten_fields(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
             yield from flatten_fields(value[name], f"{path}.{name}" if path else str(name))
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from flatten_fields(item, f"{path}[{index}]")
+            item_path = f"{path}[{index}]"
+            yield from (
+                flatten_fields(item, item_path) if isinstance(item, Mapping) else [(item_path, format_value(item))]
+            )
     else:
-        yield path, _format_value(value)
-
-
-def _format_value(value: Any) -> str:
-    if value is None:
-        return "<nil>"
-    return str(value).lower() if isinstance(value, bool) else str(value)
+        yield path, format_value(value)

@@ -6,7 +6,7 @@ In: plain data. Out: text. Never: parses.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 GO_TYPE_NAMES: Final[dict[type, str]] = {
@@ -78,7 +78,7 @@ def format_float(value: float) -> str:
         return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
     if value == 0:
         return "-0" if math.copysign(1, value) < 0 else "0"
-    sign, digits, exponent = "-" if value < 0 else "", *_find_shortest_digits(abs(value))
+    sign, digits, exponent = "-" if value < 0 else "", *find_shortest_digits(abs(value))
     if not MIN_PLAIN_EXPONENT <= exponent <= MAX_PLAIN_EXPONENT:
         fraction = f".{digits[1:]}" if digits[1:] else ""
         return f"{sign}{digits[0]}{fraction}e{'-' if exponent < 0 else '+'}{abs(exponent):02d}"
@@ -88,7 +88,7 @@ def format_float(value: float) -> str:
     return f"{sign}{whole}.{part}" if part else f"{sign}{whole}"
 
 
-def _find_shortest_digits(value: float) -> tuple[str, int]:
+def find_shortest_digits(value: float) -> tuple[str, int]:
     """Return the fewest digits that identify the number, and the exponent of the first digit."""
     mantissa, _, power = repr(value).partition("e")
     whole, _, part = mantissa.partition(".")
@@ -104,6 +104,11 @@ def quote(text: str) -> str:
     if text.isprintable() and '"' not in text and "\\" not in text:
         return f'"{text}"'
     return f'"{"".join(map(_escape, text))}"'
+
+
+def quote_list(texts: Iterable[str]) -> str:
+    """Format a list of strings like `%q`."""
+    return f"[{' '.join(map(quote, texts))}]"
 
 
 def _escape(character: str) -> str:

@@ -16,6 +16,8 @@ import re
 import struct
 from typing import Any, Final
 
+from argosy.kube.objects.go_format import find_shortest_digits, format_float
+
 Scalar = str | int | float | bool | None
 
 
@@ -207,18 +209,9 @@ def to_json_number(number: float) -> int | float:
 
 def _to_shortest_integer(number: float) -> int:
     """Return the integer with the shortest digits of a float, padded with zeros."""
-    digits, power = _find_shortest_digits(number)
+    digits, power = find_shortest_digits(abs(number))
     whole = int(digits.ljust(power + 1, "0"))
     return -whole if number < 0 else whole
-
-
-def _find_shortest_digits(number: float) -> tuple[str, int]:
-    """Return the shortest digits that identify this number, and the power of ten of the first digit."""
-    mantissa, _, exponent = repr(abs(number)).partition("e")
-    whole, _, fraction = mantissa.partition(".")
-    digits = (whole + fraction).lstrip("0")
-    power = len(whole) - 1 - (len(whole + fraction) - len(digits)) + int(exponent or 0)
-    return digits.rstrip("0") or "0", power
 
 
 def _format_non_finite(number: float) -> str:
@@ -250,24 +243,8 @@ def _format_float32(number: float) -> str:
     for precision in range(1, 10):
         text = f"{single:.{precision}g}"
         if struct.pack("f", float(text)) == struct.pack("f", single):
-            return format_go_float(float(text))
-    return format_go_float(single)
-
-
-def format_go_float(number: float) -> str:
-    """Format a float like Go's shortest `%g`: with an exponent below 1e-4 and from 1e6 (`1.2345675e+06`)."""
-    digits, power = _find_shortest_digits(number)
-    sign = "-" if math.copysign(1, number) < 0 else ""
-    if digits == "0":
-        return f"{sign}0"
-    if power < -4 or power >= 6:
-        point = f".{digits[1:]}" if len(digits) > 1 else ""
-        return f"{sign}{digits[0]}{point}e{'-' if power < 0 else '+'}{abs(power):02}"
-    if power < 0:
-        return f"{sign}0.{'0' * (-power - 1)}{digits}"
-    whole = digits[: power + 1].ljust(power + 1, "0")
-    fraction = digits[power + 1 :]
-    return f"{sign}{whole}.{fraction}" if fraction else f"{sign}{whole}"
+            return format_float(float(text))
+    return format_float(single)
 
 
 _UNFOLDABLE = re.compile(rf" (?:\n|\Z)|[{UNPRINTABLE}]")

@@ -12,13 +12,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from argosy.errors import ManifestError
+from argosy.kube.objects.go_format import format_float
 from argosy.kube.objects.short_text_result_cache import MAX_CACHED_TEXT_LENGTH, cache_short_texts
 from argosy.kube.objects.yaml_scalars import (
     INT64_MIN,
     UINT64_MAX,
     UNPRINTABLE,
     ScalarError,
-    format_go_float,
     needs_quotes,
     to_json_number,
 )
@@ -146,7 +146,7 @@ def _format_float(value: float) -> str:
         number = to_json_number(value)
     except ScalarError as error:
         raise ManifestError(str(error)) from None
-    return str(number) if type(number) is int else format_go_float(number)
+    return str(number) if type(number) is int else format_float(number)
 
 
 _string_cache: dict[str, str] = {}

@@ -12,6 +12,7 @@ from itertools import islice, product
 from operator import and_, itemgetter, or_
 from typing import Any
 
+from argosy.kube.objects.go_format import quote_list
 from argosy.sandbox.apiserver import status_errors
 
 MAX_LISTED_PERMISSIONS = 5_000
@@ -24,9 +25,6 @@ _RULE_FIELDS = (
     ("NonResourceURLs", "nonResourceURLs"),
     ("Verbs", "verbs"),
 )
-_ESCAPES = {
-    '"': r"\"", "\\": r"\\", "\a": r"\a", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\v": r"\v",
-}  # fmt: skip
 
 
 def find_uncovered(held_rules: Sequence[Rule], granted_rules: Sequence[Rule]) -> list[Rule]:
@@ -150,7 +148,7 @@ def format_permissions(permissions: Sequence[Rule]) -> str:
     """k8s: one sorted line per resource; a verb is repeated as often as it is granted."""
     lines: dict[tuple[str, ...], Rule] = {}
     for rule in permissions:
-        key = tuple(format_go_list(rule.get(name) or ()) for _, name in _RULE_FIELDS[:4])
+        key = tuple(quote_list(rule.get(name) or ()) for _, name in _RULE_FIELDS[:4])
         if "nonResourceURLs" in rule:
             lines[*key, *rule["verbs"]] = rule
         else:
@@ -160,25 +158,4 @@ def format_permissions(permissions: Sequence[Rule]) -> str:
 
 
 def _format_rule(rule: Rule) -> str:
-    return (
-        "{" + ", ".join(f"{label}:{format_go_list(rule[name])}" for label, name in _RULE_FIELDS if rule.get(name)) + "}"
-    )
-
-
-def format_go_list(values: Sequence[str]) -> str:
-    """A list of strings as formatted by Go's `%q`."""
-    return "[" + " ".join(map(format_go_string, values)) + "]"
-
-
-def format_go_string(text: str) -> str:
-    """A string as formatted by Go's `%q`."""
-    return '"' + "".join(map(_escape, text)) + '"'
-
-
-def _escape(character: str) -> str:
-    code = ord(character)
-    if character in _ESCAPES:
-        return _ESCAPES[character]
-    if character.isprintable():
-        return character
-    return f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    return "{" + ", ".join(f"{label}:{quote_list(rule[name])}" for label, name in _RULE_FIELDS if rule.get(name)) + "}"

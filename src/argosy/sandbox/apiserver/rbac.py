@@ -12,6 +12,7 @@ import orjson
 
 from argosy.kube.client import User
 from argosy.kube.objects import Manifest
+from argosy.kube.objects.go_format import quote, quote_list
 from argosy.kube.schema import selectors
 from argosy.kube.schema.api_resource import ApiResource
 from argosy.sandbox.apiserver import escalation, status_errors
@@ -167,9 +168,7 @@ class RbacAuthorizer:
         if verb == "bind" and not self._role_exists(reference, namespace):
             raise status_errors.not_found(resource, target)  # k8s: names the kind of the binding
         if missing := escalation.find_uncovered(held_rules, granted_rules):
-            user_text = (
-                f"user {escalation.format_go_string(user.name)} (groups={escalation.format_go_list(user.groups)})"
-            )
+            user_text = f"user {quote(user.name)} (groups={quote_list(user.groups)})"
             reason = (
                 f"{user_text} is attempting to grant RBAC permissions not currently "
                 f"held:\n{escalation.format_permissions(missing)}"

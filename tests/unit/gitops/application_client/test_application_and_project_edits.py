@@ -75,6 +75,11 @@ def test_fields_are_picked_by_path_across_list_items() -> None:
     ]  # fmt: skip
 
 
+def test_flattened_values_are_printed_as_in_go() -> None:
+    fields = {"a": 1234567.5, "b": [[1, "x"], {"c": False}], "d": []}
+    assert list(flatten_fields(fields)) == [("a", "1.2345675e+06"), ("b[0]", "[1 x]"), ("b[1].c", "false")]
+
+
 def test_allow_and_deny_choose_the_matching_resource_list() -> None:
     assert choose_resource_list(allows=True, is_cluster=True, list_type="allow") == (
         "clusterResourceWhitelist",

@@ -8,7 +8,7 @@ import pytest
 
 from argosy.errors import LimitError, ManifestError
 from argosy.kube.objects import InputLimits, YamlDialect, kubernetes_yaml_parser, read_yaml, read_yaml_documents
-from argosy.kube.objects.yaml_scalars import format_go_float, format_key, normalize_timestamp, refold_as_kustomize
+from argosy.kube.objects.yaml_scalars import format_key, normalize_timestamp, refold_as_kustomize
 
 KUBERNETES, KUSTOMIZE = YamlDialect.KUBERNETES, YamlDialect.KUSTOMIZE
 
@@ -228,14 +228,6 @@ def test_python_parser_gives_the_same_values_as_libyaml(profile: YamlDialect, mo
 )
 def test_timestamp_is_parsed_as_by_go(text: str, expected: str | None) -> None:
     assert normalize_timestamp(text) == expected
-
-
-@pytest.mark.parametrize(
-    ("number", "expected"),
-    [(1.5, "1.5"), (1234567.5, "1.2345675e+06"), (123456.5, "123456.5"), (1e-5, "1e-05"), (-1e100, "-1e+100")],
-)
-def test_floats_are_printed_as_gos_shortest_g(number: float, expected: str) -> None:
-    assert format_go_float(number) == expected
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from argosy.errors import UserError
 from argosy.gitops.health.actions import ResourceAction
-from argosy.kube.objects.yaml_scalars import format_go_float
+from argosy.kube.objects.go_format import format_float
 
 _NUMBER: Final = "a number"
 _TYPE_NAMES: Final = {
@@ -86,7 +86,7 @@ def as_text(value: Any, path: str, where: str) -> str:
     if isinstance(value, int):
         return str(value)
     if isinstance(value, float) and math.isfinite(value):
-        return format_go_float(value)
+        return format_float(value)
     raise type_error(value, "a string", path, where)
 
 

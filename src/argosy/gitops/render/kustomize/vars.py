@@ -6,7 +6,6 @@ Never: resolves a variable in a variable's value.
 from __future__ import annotations
 
 import re
-from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
 from argosy.errors import LimitError, RenderError
@@ -15,6 +14,7 @@ from argosy.gitops.render.kustomize.gvk import Gvk, parse_gvk
 from argosy.gitops.render.kustomize.resource import KustomizeResource, ResourceId
 from argosy.gitops.render.kustomize.resource_map import KustomizeResources
 from argosy.gitops.render.kustomize.transformer_config import TransformerConfig
+from argosy.kube.objects.go_format import format_value
 
 _VAR_REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")
 _PATH_STEP = re.compile(r"(?:\\\.|[^.\[])+|\[[^\]]*\]")
@@ -142,7 +142,7 @@ def _expand_string(text: str, values: dict[str, Any]) -> Any:
     if whole_match and whole_match[1] in values:
         return values[whole_match[1]]
 
-    longest_value = max((len(_value_to_text(value_item)) for value_item in values.values()), default=0)
+    longest_value = max((len(format_value(value_item)) for value_item in values.values()), default=0)
     if text.count("$(") * longest_value > _MAX_EXPANDED_BYTES:
         raise LimitError(f"vars expand a string beyond {_MAX_EXPANDED_BYTES} bytes: use fewer of them")
 
@@ -151,14 +151,6 @@ def _expand_string(text: str, values: dict[str, Any]) -> Any:
         if name is None:
             return "$"
         value = values.get(name)
-        return match[0] if name not in values else _value_to_text(value)
+        return match[0] if name not in values else format_value(value)
 
     return _VAR_REFERENCE.sub(expand_match, text)
-
-
-def _value_to_text(value: Any) -> str:
-    if isinstance(value, float) and abs(value) >= 1e6:
-        # k8s: within a string, a float is formatted like Go's %g.
-        digits, _, exponent = f"{Decimal(repr(value)).normalize():e}".partition("e")
-        return f"{digits}e{int(exponent):+03d}"
-    return str(value).lower() if isinstance(value, bool) else str(value)
