@@ -62,16 +62,20 @@ def find_wave_wait(app: LiveApplication, view: LiveView) -> WaveWait | None:
         return None
     seconds = view.seconds_since(state.started) or 0.0
     waves = {row.key: row.wave for row in app.resources}
-    running = [result for result in state.results if result.hook_phase is OperationPhase.RUNNING]
+    running = [
+        (result, waves.get(key, 0))
+        for key, result in state.list_results(waves)
+        if result.hook_phase is OperationPhase.RUNNING
+    ]
     blocked = _BLOCKED_BY_NOTEBOOK.search(state.message)
     if blocked:
         objects = (f"NotebookValidationJob/{blocked['job'].rpartition('/')[2]}",)
         return WaveWait(app.name, seconds, int(blocked["wave"]), "Sync", objects, message=state.message)
     if not running:
         return WaveWait(app.name, seconds, message=state.message)
-    phase = max(running, key=lambda result: waves.get(result.key, 0)).phase
-    phase_results = [result for result in running if result.phase is phase]
-    wave = max(waves.get(result.key, 0) for result in phase_results)
+    phase = max(running, key=lambda row: row[1])[0].phase
+    wave = max(wave for result, wave in running if result.phase is phase)
+    phase_results = [result for result, _ in running if result.phase is phase]
     deadlines = [deadline for result in phase_results if (deadline := read_deadline(result.message))]
     until = min(deadlines).isoformat() if deadlines else ""
     return WaveWait(

@@ -6,7 +6,7 @@ In: `operation` and `status.operationState` in Argo CD's format. Out: frozen val
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -108,6 +108,16 @@ class OperationState:
     sources: tuple[Mapping[str, Any], ...] = ()  # as they were synced, in Argo CD's format
     namespace_metadata: Mapping[str, Any] | None = None
     results: tuple[ResourceResult, ...] = ()
+
+    def list_results(self, resources: Container[ResourceKey]) -> Iterator[tuple[ResourceKey, ResourceResult]]:
+        """Return each result with the key that its object has in these resources.
+
+        argo: the result of a cluster-scoped object has the namespace of the destination; the resource has none.
+        """
+        for result in self.results:
+            cluster_scoped_key = result.key._replace(namespace="")
+            is_cluster_scoped = result.key not in resources and cluster_scoped_key in resources
+            yield (cluster_scoped_key if is_cluster_scoped else result.key), result
 
 
 def read_request(fields: FieldReader) -> OperationRequest:

@@ -128,11 +128,7 @@ def _build_evidence(
     pointers: Iterable[str],
     kinds: Catalog,
 ) -> Evidence:
-    result = (
-        next((task_result for task_result in app.state.results if task_result.key == pair.key), None)
-        if app.state
-        else None
-    )
+    result = dict(app.state.list_results({pair.key})).get(pair.key) if app.state else None
     synced = app.state.revisions or (app.state.revision,) if app.state else ()
     return Evidence(
         app.name,

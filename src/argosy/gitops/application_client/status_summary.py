@@ -262,10 +262,13 @@ def _describe_difference(app: Application) -> str:
 
 def list_rows(app: Application, health: Mapping[ResourceKey, str] | None = None) -> list[ManagedObjectRow]:
     """List managed objects with the result of the last sync; hooks that ran come last."""
-    results = {item.key: item for item in app.state.results} if app.state else {}
+    items = {
+        ResourceKey(*(str(item.get(part) or "") for part in ResourceKey._fields)): item
+        for item in as_mappings(app.status.get("resources"))
+    }
+    results = dict(app.state.list_results(items)) if app.state else {}
     rows_by_key: dict[ResourceKey, ManagedObjectRow] = {}
-    for item in as_mappings(app.status.get("resources")):
-        key = ResourceKey(*(str(item.get(part) or "") for part in ResourceKey._fields))
+    for key, item in items.items():
         result = results.get(key)
         row_health = str(as_mapping(item.get("health")).get("status") or (health or {}).get(key, ""))
         status = str(item.get("status") or "")
@@ -282,15 +285,13 @@ def list_rows(app: Application, health: Mapping[ResourceKey, str] | None = None)
         rows_by_key[key] = ManagedObjectRow(
             key, row_status, row_health, hook, message, wave if isinstance(wave, int) else 0
         )
-    for result in results.values():
-        if result.key in rows_by_key and not result.hook:
+    for key, result in results.items():
+        if key in rows_by_key and not result.hook:
             continue
         result_word = result.hook_phase.value if result.hook and result.hook_phase else (result.result_code or "")
-        wave = rows_by_key[result.key].wave if result.key in rows_by_key else 0
-        row_health = (health or {}).get(result.key, "")
-        rows_by_key[result.key] = ManagedObjectRow(
-            result.key, str(result_word), row_health, result.hook, result.message, wave
-        )
+        wave = rows_by_key[key].wave if key in rows_by_key else 0
+        row_health = (health or {}).get(key, "")
+        rows_by_key[key] = ManagedObjectRow(key, str(result_word), row_health, result.hook, result.message, wave)
     return list(rows_by_key.values())
 
 
@@ -298,13 +299,10 @@ def list_failed_tasks(app: Application) -> list[str]:
     """List the failed tasks of the last operation."""
     waves = {row.key: row.wave for row in list_rows(app)}
     lines = []
-    for result in app.state.results if app.state else ():
+    for key, result in app.state.list_results(waves) if app.state else ():
         outcome_word = result.hook_phase if result.hook else result.result_code
         if outcome_word in ("SyncFailed", "Failed", "Error"):
-            lines.append(
-                f"wave {waves.get(result.key, 0)}: {result.key.kind}/{result.key.name}  {outcome_word}: "
-                f"{result.message}"
-            )
+            lines.append(f"wave {waves.get(key, 0)}: {key.kind}/{key.name}  {outcome_word}: {result.message}")
     return lines
 
 

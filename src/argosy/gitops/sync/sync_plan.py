@@ -68,6 +68,7 @@ def plan_tasks(
     elif request.runs_hooks:
         tasks += plan_hook_tasks(comparison.hooks, operation, live)
     tasks = _move_prunes_last(_reverse_prune_waves(tasks), options)
+    tasks = [_name_namespace_of_result(task, operation.app) for task in tasks]
     if not any(key_of(manifest) == _namespace_key(operation.app) for manifest in _list_named_manifests(comparison)):
         tasks += _plan_namespace_task(tasks, operation.app, options, live)
     return sort_tasks(tasks, operation.app.destination.namespace)
@@ -156,6 +157,13 @@ def _move_prunes_last(tasks: list[PlannedTask], options: SyncOptions) -> list[Pl
 
     last = max([0, *(task.wave for task in tasks if task.phase is SyncPhase.SYNC)]) + 1
     return [replace(task, wave=last) if is_late(task) else task for task in tasks]
+
+
+def _name_namespace_of_result(task: PlannedTask, app: Application) -> PlannedTask:
+    """argo: an object from Git has the namespace of the destination in its result, even if it is cluster-scoped."""
+    if task.is_prune or task.key.namespace:
+        return task
+    return replace(task, namespace_in_result=app.destination.namespace)
 
 
 def _namespace_key(app: Application) -> ResourceKey:

@@ -87,7 +87,7 @@ class SyncTaskList:
     def __init__(self, state: OperationState, tasks: Sequence[PlannedTask]) -> None:
         results = {(result.key, result.phase): result for result in state.results}
         self._results = dict(results)
-        self.tasks = [_build_task(task, results.get((task.key, task.phase))) for task in tasks]
+        self.tasks = [_build_task(task, results.get((task.result_key, task.phase))) for task in tasks]
 
     @property
     def has_results(self) -> bool:
@@ -114,8 +114,8 @@ class SyncTaskList:
             task.is_written = False
         task.result_code, task.hook_phase, task.message = result_code, phase, message or task.message
         manifest = task.planned.desired or task.live or {}
-        self._results[task.key, task.planned.phase] = ResourceResult(
-            key=task.key,
+        self._results[task.planned.result_key, task.planned.phase] = ResourceResult(
+            key=task.planned.result_key,
             version=split_api_version(str(manifest.get("apiVersion") or ""))[1],
             phase=task.planned.phase,
             result_code=result_code,

@@ -150,6 +150,17 @@ def test_rows_contain_last_sync_results_and_completed_hooks() -> None:
     assert status_summary.list_rows(running)[0].status == "Synced"
 
 
+def test_row_of_cluster_scoped_object_has_its_result() -> None:
+    """argo: the result has the namespace of the destination, the resource has none."""
+    role = {"group": "rbac.authorization.k8s.io", "version": "v1", "kind": "ClusterRole", "name": "reader"}
+    result = {**role, "namespace": "ml", "status": "SyncFailed", "message": "forbidden", "syncPhase": "Sync"}
+    resources = [{**role, "status": "OutOfSync", "syncWave": 3}]
+    app = application({**OUT, "resources": resources, "operationState": operation("Failed", resources=[result])})
+    [row] = status_summary.list_rows(app)
+    assert (row.key.namespace, row.status, row.message) == ("", "OutOfSync", "forbidden")
+    assert status_summary.list_failed_tasks(app) == ["wave 3: ClusterRole/reader  SyncFailed: forbidden"]
+
+
 def test_row_to_prune_says_requires_pruning() -> None:
     app = application({"resources": [{**OBJECT, "requiresPruning": True}]})
     assert status_summary.list_rows(app)[0].message == "ignored (requires pruning)"

@@ -9,7 +9,7 @@ import pytest
 from argosy.gitops.sync.wave_step import AppliedMessages
 from argosy.kube.client import Cluster
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from support.sync_operations import Stage, config, summarize_results
+from support.sync_operations import NAMESPACE, Stage, config, definition, summarize_results
 
 
 @pytest.fixture
@@ -41,3 +41,16 @@ async def test_repeated_step_without_applied_messages_reports_unchanged(cluster:
     await stage.step()
     stage.state = initial_state
     assert summarize_results((await stage.step()).state)["ConfigMap/a"][2] == "configmap/a unchanged"
+
+
+async def test_result_of_cluster_scoped_object_has_the_namespace_of_the_destination(cluster: Cluster) -> None:
+    """The result is found again in the next wave, so the object is not applied a second time."""
+    state = await Stage(cluster, [definition(), config("a", wave=1)]).finish()
+    assert {(result.key.kind, result.key.namespace, result.message) for result in state.results} == {
+        (
+            "CustomResourceDefinition",
+            NAMESPACE,
+            "customresourcedefinition.apiextensions.k8s.io/widgets.example.com created",
+        ),
+        ("ConfigMap", NAMESPACE, "configmap/a created"),
+    }

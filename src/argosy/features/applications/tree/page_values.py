@@ -138,15 +138,15 @@ def list_rows_without_success_messages(
     app: Application, health: Mapping[ResourceKey, str] | None = None
 ) -> list[ManagedObjectRow]:
     """argo: A message is from apply, so it is kept only for failures, hooks and objects to prune."""
-    results = app.state.results if app.state else ()
+    rows = rows_of(app, health)
     failed = {
-        result.key
-        for result in results
+        key
+        for key, result in (app.state.list_results({row.key for row in rows}) if app.state else ())
         if result.result_code == "SyncFailed" or result.hook_phase in ("Failed", "Error")
     }
     return [
         row if row.key in failed or row.hook or "requires pruning" in row.message else row._replace(message="")
-        for row in rows_of(app, health)
+        for row in rows
     ]
 
 

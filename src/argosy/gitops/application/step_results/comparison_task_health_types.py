@@ -66,10 +66,15 @@ class PlannedTask:
     live: Manifest | None
     is_hook: bool = False
     differs: bool = True
+    namespace_in_result: str = ""  # argo: of a cluster-scoped object, whose result has the namespace of the destination
 
     @property
     def is_prune(self) -> bool:
         return self.desired is None
+
+    @property
+    def result_key(self) -> ResourceKey:
+        return self.key._replace(namespace=self.namespace_in_result) if self.namespace_in_result else self.key
 
 
 class HealthStatus(enum.StrEnum):
