@@ -5,6 +5,7 @@ In: a port, a method, a document or bytes. Out: messages, status and headers. Ne
 
 from __future__ import annotations
 
+import asyncio
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -86,7 +87,20 @@ def call_raw(client: Client, method: str, body: bytes, headers: Mapping[str, str
 
 def call(client: Client, who: str, method: str, document: Any = None, **headers: str) -> Reply:
     """Call as the argocd CLI does: with the token in the header `token`."""
-    sent = {name.replace("_", "-"): text for name, text in headers.items()}
+    sent = _name_headers(headers)
     if who:
         sent["token"] = who
     return call_raw(client, method, frame(encode_request(method, document or {})), sent)
+
+
+async def ask(client: Client, who: str, method: str, document: Any = None, **headers: str) -> Reply:
+    """Call while the server runs in this event loop."""
+    return await asyncio.to_thread(call, client, who, method, document, **headers)
+
+
+async def ask_raw(client: Client, method: str, body: bytes, **headers: str) -> Reply:
+    return await asyncio.to_thread(call_raw, client, method, body, _name_headers(headers))
+
+
+def _name_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name.replace("_", "-"): text for name, text in headers.items()}

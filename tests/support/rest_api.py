@@ -81,6 +81,13 @@ class World:
         }
         return await self.make("Application", name, api="argoproj.io/v1alpha1", spec=spec, metadata=metadata)
 
+    async def add_applications(self, *names: str) -> None:
+        """Create Applications, and wait until the cluster view contains them."""
+        for name in names:
+            await self.application(name)
+        for name in names:
+            await self.seen("argoproj.io", "Application", name)
+
     async def seen(self, group: str, kind: str, name: str, namespace: str = CONTROL) -> None:
         """Wait until the cluster view contains this object."""
         key = ResourceKey(group, kind, namespace, name)

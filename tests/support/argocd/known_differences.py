@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from functools import cache
 from typing import Any, Final, NamedTuple
@@ -16,7 +17,7 @@ from support.argocd.comparison import Difference
 from support.paths import TESTS
 
 _FILE: Final = TESTS / "argocd/known_differences.toml"
-used_names: Final[set[str]] = set()  # of the entries that a story of this run needed
+stories_by_entry: Final[dict[str, Counter[str]]] = defaultdict(Counter)  # what the stories of this run needed
 
 
 class KnownDifference(NamedTuple):
@@ -65,6 +66,6 @@ def find_unexplained(story: str, differences: Iterable[Difference]) -> list[Diff
 def _is_known(story: str, difference: Difference) -> bool:
     for entry in load_known_differences():
         if entry.explains(story, difference):
-            used_names.add(entry.name)
+            stories_by_entry[entry.name][story] += 1
             return True
     return False

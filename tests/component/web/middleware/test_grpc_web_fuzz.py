@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from random import Random
 from typing import Any
@@ -13,7 +12,7 @@ from argosy.kube.resource_key import ResourceKey
 from argosy.web.auth.authenticator import Authenticator
 from argosy.web.auth.passwords import PasswordHasher
 from argosy.web.grpc_web.service_table import list_methods
-from support.grpc_web import Reply, call, call_raw, encode_request, frame
+from support.grpc_web import Reply, ask, ask_raw, encode_request, frame
 from support.identities import CHEAP
 from support.protobuf_mutations import JUNK, fill
 from support.rest_api import World, rest_world
@@ -43,23 +42,22 @@ async def world(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) ->
         accounts = {f"accounts.{name}": "apiKey, login" for name in ("ann", "dan")}
         await opened.cluster.patch(ResourceKey("", "ConfigMap", "argocd", "argocd-cm"), {"data": accounts})
         await opened.make("ConfigMap", "argocd-rbac-cm", data={"policy.csv": RBAC})
-        await opened.application("text")  # the name that `fill` gives
+        await opened.add_applications("text")  # the name that `fill` gives
         authenticator = opened.site.authenticator
         await authenticator.prepare()
         for name in ("ann", "dan"):
             await authenticator.account_store.set_password(name, PASSWORD)
-        await opened.seen("argoproj.io", "Application", "text")
         await opened.seen("", "ConfigMap", "argocd-rbac-cm")
         await opened.until(lambda: all(account.password_hash for account in authenticator.state.accounts.values()))
         yield opened
 
 
 async def log_in(world: World, name: str, password: str = PASSWORD) -> Reply:
-    return await asyncio.to_thread(call, world.client, "", LOGIN, {"username": name, "password": password})
+    return await ask(world.client, "", LOGIN, {"username": name, "password": password})
 
 
 async def send(world: World, path: str, body: bytes, token: str) -> Reply:
-    return await asyncio.to_thread(call_raw, world.client, path, body, {"token": token, "grpc-timeout": "3S"})
+    return await ask_raw(world.client, path, body, token=token, grpc_timeout="3S")
 
 
 def is_expected(reply: Reply) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 
@@ -14,8 +13,8 @@ from argosy.web.request import RequestContext
 from argosy.web.responses import JsonResponse
 from argosy.web.route import Route, SignedIn
 from support.deadlines import HANG_SECONDS
-from support.grpc_web import MEDIA, Reply, call, call_raw, encode_request, frame
-from support.page_site import Client, a_site, on_a_socket
+from support.grpc_web import MEDIA, ask, ask_raw, encode_request, frame
+from support.page_site import a_site, on_a_socket
 from support.rest_api import World, rest_world
 
 APPS = "/application.ApplicationService"
@@ -31,18 +30,8 @@ def anyio_backend() -> str:
 @pytest.fixture(scope="module")
 async def world(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
     async with rest_world(tmp_path_factory.mktemp("world")) as opened:
-        await opened.application("one")
-        await opened.seen("argoproj.io", "Application", "one")
+        await opened.add_applications("one")
         yield opened
-
-
-async def ask(world: World, who: str, method: str, document: Any = None, **headers: str) -> Reply:
-    return await asyncio.to_thread(call, world.client, who, method, document, **headers)
-
-
-async def ask_raw(client: Client, method: str, body: bytes, **headers: str) -> Reply:
-    sent = {name.replace("_", "-"): text for name, text in headers.items()}
-    return await asyncio.to_thread(call_raw, client, method, body, sent)
 
 
 def find_lines(world: World, what: str) -> list[tuple[str, int]]:
@@ -166,7 +155,7 @@ async def test_a_refused_change_is_recorded_as_over_rest(world: World) -> None:
 async def test_a_malformed_change_is_recorded(world: World) -> None:
     assert (await ask_raw(world.client, f"{APPS}/Rollback", frame(b"\xff"), token="ann")).status == 13
     assert (await ask_raw(world.client, f"{APPS}/Rollback", b"\1\0\0\0\0", token="ann")).status == 13
-    assert (await ask(world, "ann", f"{APPS}/Rollback", {"id": 1})).status == 3  # no name
+    assert (await ask(world.client, "ann", f"{APPS}/Rollback", {"id": 1})).status == 3  # no name
     assert find_lines(world, f"POST {APPS}/Rollback") == [("ann", 400)]  # the same, three times
 
 
@@ -201,29 +190,29 @@ async def test_a_client_that_leaves_while_it_sends_is_recorded(world: World) -> 
 async def test_a_name_that_no_path_can_have_is_that_of_nothing(world: World, name: str) -> None:
     for method in ("Get", "Delete", "ResourceTree"):
         document = {"applicationName": name} if method == "ResourceTree" else {"name": name}
-        reply = await ask(world, "ann", f"{APPS}/{method}", document)
+        reply = await ask(world.client, "ann", f"{APPS}/{method}", document)
         assert (reply.status, reply.message) == (7, "permission denied"), method
     for method in ("/cluster.ClusterService/Get", "/applicationset.ApplicationSetService/Get"):
-        reply, missing = [await ask(world, "ann", method, {"name": text}) for text in (name, "missing")]
+        reply, missing = [await ask(world.client, "ann", method, {"name": text}) for text in (name, "missing")]
         assert reply.status == missing.status != 0, method
     assert (await world.ask("ann", "GET", "/api/v1/applications/..")).code == 404
 
 
 async def test_thousands_of_parameters_are_accepted(world: World) -> None:
-    reply = await ask(world, "ann", f"{APPS}/List", {"projects": [f"p-{number}" for number in range(5000)]})
+    reply = await ask(world.client, "ann", f"{APPS}/List", {"projects": [f"p-{number}" for number in range(5000)]})
     assert (reply.status, reply.document()["items"] or []) == (0, [])
-    reply = await ask(world, "ann", f"{APPS}/List", {"projects": ["default"] * (MAX_PARAMETERS + 1)})
+    reply = await ask(world.client, "ann", f"{APPS}/List", {"projects": ["default"] * (MAX_PARAMETERS + 1)})
     assert reply.status == 8
 
 
 async def test_a_parameter_may_be_longer_than_any_url(world: World) -> None:
     query = {"repo": "ssh://git@127.0.0.1:1/a.git", "sshPrivateKey": "k" * (700 << 10), "insecure": True}
-    reply = await ask(world, "ann", f"{REPOSITORIES}/ValidateAccess", query)
+    reply = await ask(world.client, "ann", f"{REPOSITORIES}/ValidateAccess", query)
     assert reply.status not in (0, 8, 13)
 
 
 async def test_a_long_name_is_an_invalid_argument(world: World) -> None:
-    assert (await ask(world, "ann", f"{APPS}/Get", {"name": "a" * 10_000})).status == 3
+    assert (await ask(world.client, "ann", f"{APPS}/Get", {"name": "a" * 10_000})).status == 3
 
 
 async def test_json_that_is_nested_too_deeply_is_refused_with_a_reason(world: World) -> None:
