@@ -7,18 +7,22 @@ Never: runs a program; reads a clock.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any, Final
 
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps_and_delays import MAX_CLOCK_SKEW, remaining_delay
+from argosy.sandbox.simulators.known_commands import CommandOutcome, predict_outcome
 from argosy.sandbox.simulators.missing_images import has_missing_image
 from argosy.sandbox.simulators.owner_references_and_marks import append_simulated_note
 from argosy.sandbox.simulators.simulation_annotations import FAULTS_WITH_EXIT, InjectedFault, SimulationSettings
 from argosy.sandbox.simulators.timestamps_and_durations import ExactTimestamps, format_duration, seconds_until_deadline
 
 INITIAL_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS = 10.0, 300.0
+BACKOFF_RESET_SECONDS: Final = 2 * MAX_BACKOFF_SECONDS  # k8s: a container that ran longer starts again without a wait
 IMAGE_PULL_SECONDS: Final = 1.0
 IMAGE_PULL_REASONS: Final = ("ErrImagePull", "ImagePullBackOff")
 CONFIG_ERROR_REASON: Final = "CreateContainerConfigError"
@@ -57,6 +61,10 @@ class PodSimulation:
     def restart_policy(self) -> str:
         return str(self.pod["spec"].get("restartPolicy") or "Always")
 
+    @cached_property
+    def command_outcome(self) -> CommandOutcome | None:
+        return predict_outcome(self.pod)
+
     @property
     def has_unpullable_image(self) -> bool:
         if self.settings.fault is InjectedFault.IMAGE_PULL and self.is_failing(0):
@@ -69,6 +77,14 @@ class PodSimulation:
         return self.settings.fault is not None and (
             max_failures is None or self.earlier_failures + restart_count < max_failures
         )
+
+
+@dataclass(frozen=True)
+class PlannedExit:
+    exit_code: int
+    run_seconds: float
+    reason: str
+    is_fault: bool = False  # caused by an annotation, and not by the command
 
 
 def simulate_containers(simulation: PodSimulation) -> ContainersState:
@@ -93,7 +109,7 @@ def simulate_containers(simulation: PodSimulation) -> ContainersState:
         )
     if waiting_reason:  # CrashLoopBackOff; removing the fault ends the wait at once
         seconds_until_restart = _compute_restart_delay(simulation, last_state["terminated"], restart_count + 1)
-        if simulation.is_failing(restart_count + 1) and seconds_until_restart > 0:
+        if _will_exit_again(simulation, last_state["terminated"], restart_count + 1) and seconds_until_restart > 0:
             return ContainersState(
                 "Running", state, last_state, restart_count, seconds_until_change=seconds_until_restart
             )
@@ -128,18 +144,20 @@ def _replay_exits_and_restarts(
         planned_exit = _plan_exit(simulation, restart_count)
         if planned_exit is None:
             break
-        exit_code, seconds = planned_exit
-        wait = seconds_until_deadline(started_at, seconds, simulation.now)
+        wait = seconds_until_deadline(started_at, planned_exit.run_seconds, simulation.now)
         if wait > 0:
             return _build_running_state(simulation, started_at, restart_count, last_state, seconds_until_exit=wait)
-        finished_at = started_at + timedelta(seconds=seconds)
-        terminated = _build_terminated_state(simulation, started_at, finished_at, exit_code)
-        if not (simulation.restart_policy == "Always" or (simulation.restart_policy == "OnFailure" and exit_code)):
+        finished_at = started_at + timedelta(seconds=planned_exit.run_seconds)
+        terminated = _build_terminated_state(simulation, started_at, finished_at, planned_exit)
+        if not _is_restarted(simulation, planned_exit.exit_code):
             return ContainersState(
-                "Failed" if exit_code else "Succeeded", {"terminated": terminated}, last_state, restart_count
+                "Failed" if planned_exit.exit_code else "Succeeded",
+                {"terminated": terminated},
+                last_state,
+                restart_count,
             )
         restart_count, last_state = restart_count + 1, {"terminated": terminated}
-        if restart_count > 1:  # k8s: the first restart is immediate
+        if restart_count > 1 and planned_exit.run_seconds <= BACKOFF_RESET_SECONDS:  # k8s: others restart at once
             seconds_until_restart = _compute_restart_delay(simulation, terminated, restart_count)
             if seconds_until_restart > 0:  # k8s: the restart count rises when the container restarts
                 waiting = {
@@ -164,14 +182,35 @@ def _build_back_off_message(simulation: PodSimulation, restart_count: int) -> st
     )
 
 
-def _plan_exit(simulation: PodSimulation, restart_count: int) -> tuple[int, float] | None:
-    """Return the exit code and the run time in seconds, or None if the containers do not exit."""
-    settings = simulation.settings
+def _plan_exit(simulation: PodSimulation, restart_count: int) -> PlannedExit | None:
+    """Return how the containers exit, or None if they do not."""
+    settings, outcome = simulation.settings, simulation.command_outcome
     if settings.fault in FAULTS_WITH_EXIT and simulation.is_failing(restart_count):
-        return (137 if settings.fault is InjectedFault.OOM_KILLED else 1), settings.run_for
-    if simulation.restart_policy == "Always" or settings.fault is InjectedFault.EVICTED:
+        if settings.fault is InjectedFault.OOM_KILLED:
+            return PlannedExit(137, settings.run_for, "OOMKilled", is_fault=True)
+        return PlannedExit(1, settings.run_for, "Error", is_fault=True)
+    if settings.fault is InjectedFault.EVICTED:
         return None
-    return 0, settings.run_for
+    if outcome is not None:
+        run_seconds = settings.run_for or outcome.run_seconds
+        reason = "Error" if outcome.exit_code else "Completed"
+        return None if math.isinf(run_seconds) else PlannedExit(outcome.exit_code, run_seconds, reason)
+    return None if simulation.restart_policy == "Always" else PlannedExit(0, settings.run_for, "Completed")
+
+
+def _is_restarted(simulation: PodSimulation, exit_code: int) -> bool:
+    policy = simulation.restart_policy
+    return policy == "Always" or (policy == "OnFailure" and exit_code != 0)
+
+
+def _will_exit_again(simulation: PodSimulation, terminated: Manifest, restart_count: int) -> bool:
+    """True if a restarted container exits for the same cause; otherwise a back-off ends at once."""
+    planned_exit = _plan_exit(simulation, restart_count)
+    return simulation.is_failing(restart_count) or (
+        planned_exit is not None
+        and planned_exit.exit_code == terminated.get("exitCode")
+        and _is_restarted(simulation, planned_exit.exit_code)
+    )
 
 
 def _build_running_state(
@@ -199,14 +238,14 @@ def _build_running_state(
 
 
 def _build_terminated_state(
-    simulation: PodSimulation, started_at: datetime, finished_at: datetime, exit_code: int
+    simulation: PodSimulation, started_at: datetime, finished_at: datetime, planned_exit: PlannedExit
 ) -> dict[str, Any]:
-    reason = {0: "Completed", 137: "OOMKilled"}.get(exit_code, "Error")
-    failure = {"message": append_simulated_note(f"container {{name}} failed with exit code {exit_code}")}
+    message = append_simulated_note(f"container {{name}} failed with exit code {planned_exit.exit_code}")
     return {
-        "exitCode": exit_code,
-        "reason": reason,
-        **(failure if exit_code else {}),
+        "exitCode": planned_exit.exit_code,
+        "reason": planned_exit.reason,
+        # k8s: the message is what a program wrote to its termination log, so a known command has none
+        **({"message": message} if planned_exit.is_fault else {}),
         "startedAt": simulation.timestamps.format_and_remember(simulation.uid, started_at),
         "finishedAt": simulation.timestamps.format_and_remember(simulation.uid, finished_at),
     }
