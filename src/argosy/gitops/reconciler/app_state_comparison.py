@@ -63,6 +63,7 @@ from argosy.gitops.reconciler.resources_and_warnings import (
     list_shared_resource_messages,
 )
 from argosy.gitops.reconciler.server_side_diff import predict_by_dry_run
+from argosy.gitops.reconciler.unknown_state import LIVE_STATE_ERROR, build_unknown_state
 from argosy.gitops.status.conditions import AppCondition, ConditionType
 from argosy.gitops.status.resources import list_resource_keys
 from argosy.kube.client import Catalog
@@ -91,6 +92,27 @@ class AppStateComparer:
         self.cluster, self.cache, self.diff_cache, self.is_kind_cached = cluster, cache, diff_cache, is_kind_cached
         self._applications = cache if applications is None else applications
         self.find_shape = CrdShapes(partial(cache.list, CRD))
+
+    async def compare_or_report_unknown(
+        self,
+        app: Application,
+        project: Project,
+        desired: DesiredState,
+        settings: ReconcilerSettings,
+        kinds: Catalog,
+        memo: ComparisonMemo,
+        *,
+        repeat_dry_runs: bool,
+    ) -> AppState:
+        """Compare; if the live objects cannot be read, the status is Unknown and a condition says why."""
+        try:
+            return await self.compare_app_state(
+                app, project, desired, settings, kinds, memo, repeat_dry_runs=repeat_dry_runs
+            )
+        except UserError as error:
+            condition = AppCondition(ConditionType.COMPARISON_ERROR, f"{LIVE_STATE_ERROR}: {error}")
+            app_state = build_unknown_state(app, [*desired.conditions, condition], desired.revisions)
+            return replace(app_state, desired=replace(app_state.desired, tools=desired.tools))
 
     async def compare_app_state(
         self,
@@ -178,7 +200,9 @@ class AppStateComparer:
         diff_options = build_diff_options(app, settings.diff, cache_salt=repr(settings.tracking))
         adapted = self._normalize_live_tracking(desired.manifests, live, settings)
         impersonated_client = partial(impersonate_service_account, self.cluster, app, project, settings)
-        predicted = await predict_by_dry_run(memo, desired.manifests, live, diff_options, impersonated_client)
+        predicted: Mapping[ResourceKey, Manifest] = {}
+        if diff_options.server_side:
+            predicted = await predict_by_dry_run(memo, desired.manifests, live, impersonated_client)
         list_questions = partial(
             list_jq_questions, predicted=predicted, cache=self.diff_cache, find_shape=self.find_shape
         )

@@ -8,26 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from argosy.errors import UserError
 from argosy.gitops.application import Application
-from argosy.gitops.application.project_spec import Project
 from argosy.gitops.diff import DiffCache
 from argosy.gitops.live import CacheReader
 from argosy.gitops.reconciler.app_memo import AppMemos
 from argosy.gitops.reconciler.app_state_comparison import AppStateComparer
 from argosy.gitops.reconciler.app_state_values import AppState
 from argosy.gitops.reconciler.desired_state_builder import DesiredStateBuilder
-from argosy.gitops.reconciler.desired_state_values import DesiredState
 from argosy.gitops.reconciler.operation_runner import OperationRunner
 from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
 from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
-from argosy.gitops.reconciler.unknown_state import LIVE_STATE_ERROR, build_unknown_state
 from argosy.gitops.status.conditions import AppCondition, ConditionType
-from argosy.kube.client import Catalog
 from argosy.kube.resource_key import GroupKind, ResourceKey
 
 
@@ -67,7 +62,7 @@ class DestinationCluster:
         self.cluster, self.cache, self._find_list_error = cluster, cache, find_list_error
         self.comparer = AppStateComparer(cluster, cache, DiffCache(), is_kind_cached, applications=applications)
         self.operation_runner = OperationRunner(cluster, desired_states, self.comparer, now, memos)
-        self._memos, self._localize = memos, localize
+        self._localize = localize
         self._localized: tuple[ReconcilerSettings, ReconcilerSettings] | None = None
 
     def localize_settings(self, settings: ReconcilerSettings) -> ReconcilerSettings:
@@ -77,27 +72,6 @@ class DestinationCluster:
         if self._localized is None or self._localized[0] is not settings:
             self._localized = settings, self._localize(settings)
         return self._localized[1]
-
-    async def compare(
-        self,
-        app: Application,
-        project: Project,
-        desired: DesiredState,
-        settings: ReconcilerSettings,
-        kinds: Catalog,
-        *,
-        repeat_dry_runs: bool,
-    ) -> AppState:
-        """Compare the live objects with the desired state; if they cannot be read, a condition says why."""
-        memo = self._memos[app.key].get_connection(self.cluster).comparison
-        try:
-            return await self.comparer.compare_app_state(
-                app, project, desired, settings, kinds, memo, repeat_dry_runs=repeat_dry_runs
-            )
-        except UserError as error:
-            condition = AppCondition(ConditionType.COMPARISON_ERROR, f"{LIVE_STATE_ERROR}: {error}")
-            app_state = build_unknown_state(app, [*desired.conditions, condition], desired.revisions)
-            return replace(app_state, desired=replace(app_state.desired, tools=desired.tools))
 
     def unlisted_conditions(self, app_state: AppState) -> tuple[AppCondition, ...]:
         """Name each kind of the Application that this cluster fails to list. Its objects are read one by one."""

@@ -112,8 +112,9 @@ class Reconciler:
                 desired = await self.desired_loader.load(app, project, settings, kinds, refresh, seconds_waited)
             except SourceUnreachable:  # the known status stays
                 return ReconcileResult(wait=UNREACHABLE_RETRY_SECONDS)
-            app_state = await destination.compare(
-                app, project, desired, settings, kinds, repeat_dry_runs=refresh is not None
+            memo = self.memos[app.key].get_connection(destination.cluster).comparison
+            app_state = await destination.comparer.compare_or_report_unknown(
+                app, project, desired, settings, kinds, memo, repeat_dry_runs=refresh is not None
             )
             if app.deletion_timestamp:
                 step = await delete_resources(destination, app, project, settings, app_state)

@@ -1,6 +1,6 @@
 """Predicts manifests by server-side dry runs, for Applications with server-side diff.
 
-In: desired manifests, live ones, the diff options. Out: responses of dry runs by key. Never: changes anything; repeats
+In: desired and live manifests. Out: responses of dry runs by key. Never: changes anything; repeats
 a dry run for the same version of an object, unless the cache was cleared.
 """
 
@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from argosy.annotations import FIELD_MANAGER
 from argosy.errors import ClusterError
 from argosy.gitops.application.sync_annotations import is_hook
-from argosy.gitops.diff import DiffOptions
 from argosy.gitops.reconciler.app_memo import ComparisonMemo, DryRunPrediction
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, key_of
@@ -22,12 +21,9 @@ async def predict_by_dry_run(
     memo: ComparisonMemo,
     desired: Sequence[Manifest],
     live: Mapping[ResourceKey, Manifest],
-    diff_options: DiffOptions,
     open_client: Callable[[], Cluster],
 ) -> dict[ResourceKey, Manifest]:
-    """argo: only with server-side diff; objects that do not exist yet need no prediction."""
-    if not diff_options.server_side:
-        return {}
+    """argo: objects that do not exist yet need no prediction."""
     cluster = open_client()  # argo: a dry run uses the rights of the sync
     cached, predictions = memo.predictions, dict[ResourceKey, DryRunPrediction]()
     for manifest in desired:

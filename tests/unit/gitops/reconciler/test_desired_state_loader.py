@@ -11,7 +11,7 @@ from argosy.errors import UserError
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application.project_spec import Project, read_project
 from argosy.gitops.application.step_results import Assessment
-from argosy.gitops.reconciler.app_memo import AppMemos
+from argosy.gitops.reconciler.app_memo import AppMemos, ComparisonMemo
 from argosy.gitops.reconciler.app_state_values import AppState
 from argosy.gitops.reconciler.desired_state_builder import DesiredStateBuilder
 from argosy.gitops.reconciler.desired_state_loader import DesiredStateLoader
@@ -97,7 +97,9 @@ async def load(
     desired = await DesiredStateLoader(desired_states, memos, lambda: 0.0).load(
         app, project, settings, kinds, None, 0.0
     )
-    return await destination.compare(app, project, desired, settings, kinds, repeat_dry_runs=False)
+    return await destination.comparer.compare_or_report_unknown(
+        app, project, desired, settings, kinds, ComparisonMemo(), repeat_dry_runs=False
+    )
 
 
 async def assess_nothing(manifests: Any) -> list[Any]:
