@@ -8,11 +8,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from argosy.cli.tables import drop_control_characters
+from argosy.kube.well_known_kinds import CLI_API_VERSION
 
 
 def print_data(data: dict[str, Any], output: str, *, has_api_version: bool = True) -> None:
     """Print one object as JSON or YAML."""
-    document = {"apiVersion": "cli.argosy.dev/v1", **data} if has_api_version else data
+    document = {"apiVersion": CLI_API_VERSION, **data} if has_api_version else data
     if output == "yaml":
         from argosy.kube.objects import dump_yaml
 

@@ -20,6 +20,7 @@ from typing import Any
 
 from argosy.errors import TransientError, UserError
 from argosy.kube.client.private_file_writer import write_private
+from argosy.kube.well_known_kinds import CLI_API_VERSION
 
 DEFAULT_NAME = "sandbox"
 DEMO_NAME = "demo"
@@ -228,7 +229,7 @@ class DataFolder:
         """Return the status document of `-o json`."""
         run = self.find_running_instance()
         return {
-            "apiVersion": "cli.argosy.dev/v1",
+            "apiVersion": CLI_API_VERSION,
             "kind": "Status",
             "ready": run is not None,
             "pid": run.pid if run else None,

@@ -1,4 +1,4 @@
-"""Kinds that several packages name, each defined once.
+"""Kinds and API versions that several packages name, each defined once.
 
 In: nothing. Out: constants. Never: logic.
 """
@@ -43,3 +43,8 @@ SUBSCRIPTION: Final = GroupKind("operators.coreos.com", "Subscription")
 ROUTE: Final = GroupKind("route.openshift.io", "Route")
 INFERENCE_SERVICE: Final = GroupKind("serving.kserve.io", "InferenceService")
 STORAGE_CLASS: Final = GroupKind("storage.k8s.io", "StorageClass")
+
+ARGOPROJ_API_VERSION: Final = "argoproj.io/v1alpha1"
+AUTHENTICATION_API_VERSION: Final = "authentication.k8s.io/v1"
+AUTHORIZATION_API_VERSION: Final = "authorization.k8s.io/v1"
+CLI_API_VERSION: Final = "cli.argosy.dev/v1"  # of what the commands print as JSON and YAML

@@ -17,6 +17,7 @@ from argosy.cli.exit_codes import EXIT_NEGATIVE, EXIT_OK
 from argosy.cli.subcommand_flags_and_runner import print_document, print_message
 from argosy.cli.tables import format_count
 from argosy.errors import ArgosyError, UserError
+from argosy.kube.well_known_kinds import CLI_API_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -159,7 +160,7 @@ class _ProgressPrinter:
 
 def _print_alignment(args: argparse.Namespace, alignment: Alignment) -> None:
     if args.output != "text":
-        print_document({"apiVersion": "cli.argosy.dev/v1", "kind": "Alignment", **alignment.to_wire()}, args.output)
+        print_document({"apiVersion": CLI_API_VERSION, "kind": "Alignment", **alignment.to_wire()}, args.output)
         return
     if args.patch == "-":
         return

@@ -16,7 +16,7 @@ from argosy.gitops.application.step_results import HealthStatus
 from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey
-from argosy.kube.well_known_kinds import APPLICATION
+from argosy.kube.well_known_kinds import APPLICATION, CONFIG_MAP
 from argosy.web.request import RequestContext
 from argosy.web.requested_application_lookup import is_in_allowed_namespace, read_project_name
 from argosy.web.responses import TextResponse, WebResponse
@@ -73,7 +73,7 @@ def _svg_response(segments: list[BadgeSegment], width: int = 0) -> TextResponse:
 
 def _is_enabled(request: RequestContext) -> bool:
     config_map = request.cluster_view.cache.get(
-        ResourceKey("", "ConfigMap", request.service.control_namespace, "argocd-cm")
+        ResourceKey(*CONFIG_MAP, request.service.control_namespace, "argocd-cm")
     )
     return str(as_mapping((config_map or {}).get("data")).get(BADGE_ENABLED_KEY, "")).strip() == "true"
 

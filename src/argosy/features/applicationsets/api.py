@@ -13,7 +13,7 @@ from argosy.kube.objects import Manifest
 from argosy.kube.objects.json_equality import is_equal_json
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.selectors import parse_label_selector as read_labels
-from argosy.kube.well_known_kinds import APP_PROJECT, APPLICATION_SET, EVENT
+from argosy.kube.well_known_kinds import APP_PROJECT, APPLICATION_SET, ARGOPROJ_API_VERSION, EVENT
 from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.body_fields import BodyReader
 from argosy.web.api.not_implemented_response import build_not_implemented
@@ -96,7 +96,7 @@ def _read_application_set(request: RequestContext, body: BodyReader) -> Resolved
         field_name: metadata.values[field_name] for field_name in WRITABLE_METADATA if metadata.values.get(field_name)
     }
     manifest = {
-        "apiVersion": "argoproj.io/v1alpha1",
+        "apiVersion": ARGOPROJ_API_VERSION,
         "kind": APPLICATION_SET.kind,
         "metadata": {"name": name, "namespace": control_namespace, **metadata_fields},
         "spec": dict(spec.values),

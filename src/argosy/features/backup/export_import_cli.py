@@ -23,6 +23,7 @@ from argosy.cli.subcommand_flags_and_runner import (
 )
 from argosy.cli.tables import drop_control_characters
 from argosy.errors import UserError
+from argosy.kube.well_known_kinds import CLI_API_VERSION
 
 if TYPE_CHECKING:
     from argosy.features.backup.import_plan import ImportChange
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from argosy.gitops.application_client.application_service import ApplicationService
 
 SEE_ALSO = "See also: docs/guides/moving.md, docs/reference/cli.md"
-API_VERSION = "cli.argosy.dev/v1"
 STDIO_PATH = "-"
 SECRETS_WARNING = "the export contains Secrets in plain text (passwords, tokens, keys); protect the file"
 NOT_EXPORTED_NOTE = "not exported: {names}; --all-settings includes them, for an import with argosy"
@@ -192,7 +192,7 @@ async def _execute_plan(
             app_service.cluster, pending_changes, lambda change: None if is_json else print(_format_done(change))
         )
     if is_json:
-        header = {"apiVersion": API_VERSION, "kind": "ImportPlan", "done": bool(pending_changes)}
+        header = {"apiVersion": CLI_API_VERSION, "kind": "ImportPlan", "done": bool(pending_changes)}
         print_document({**header, "items": [change.to_wire() for change in changes]}, "json")
     if refused_changes:
         return 1 if args.dry_run else EXIT_REFUSED

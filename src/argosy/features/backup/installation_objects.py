@@ -14,7 +14,14 @@ from argosy.errors import ClusterError, Forbidden
 from argosy.kube.client import ClusterReader
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind
-from argosy.kube.well_known_kinds import APP_PROJECT, APPLICATION, APPLICATION_SET, CONFIG_MAP, SECRET
+from argosy.kube.well_known_kinds import (
+    APP_PROJECT,
+    APPLICATION,
+    APPLICATION_SET,
+    ARGOPROJ_API_VERSION,
+    CONFIG_MAP,
+    SECRET,
+)
 
 EXPORTED_KINDS: Final = (CONFIG_MAP, SECRET, APP_PROJECT, APPLICATION, APPLICATION_SET)  # argo: in this order
 # argo: the ConfigMaps that its import reads; it fails on others that exist already
@@ -77,7 +84,7 @@ async def list_installation_objects(cluster: ClusterReader, scope: BackupScope) 
 
 
 def _api_version(kind: GroupKind) -> str:
-    return "argoproj.io/v1alpha1" if kind.group else "v1"
+    return ARGOPROJ_API_VERSION if kind.group else "v1"
 
 
 async def _list_kind(cluster: ClusterReader, kind: GroupKind, scope: BackupScope) -> list[Manifest]:

@@ -11,6 +11,7 @@ import orjson
 
 from argosy import __version__
 from argosy.cli.tables import drop_control_characters
+from argosy.kube.well_known_kinds import CLI_API_VERSION
 
 if TYPE_CHECKING:
     from argosy.features.check.service import CheckResult
@@ -25,7 +26,7 @@ def _render_json(result: CheckResult) -> str:
     excused = [{**item.finding.to_wire(), "reason": item.reason} for item in result.excused]
     return _dump_json(
         {
-            "apiVersion": "cli.argosy.dev/v1",
+            "apiVersion": CLI_API_VERSION,
             "kind": "Check",
             "applications": result.applications,
             "objects": result.objects,

@@ -39,6 +39,7 @@ from argosy.kube.client.connection_settings import Connection
 from argosy.kube.objects import read_yaml
 from argosy.kube.objects.strict_typed_field_reader import FieldReader
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import CONFIG_MAP
 
 # Authentication without a service account.
 CREDENTIAL_PROVIDERS: Final = frozenset({"execProviderConfig", "awsAuthConfig"})
@@ -191,7 +192,7 @@ async def _read_cluster_info(
 ) -> tuple[str, dict[str, Any]] | None:
     """argo: server and CA of the first cluster in the kubeconfig of cluster-info; None if there is no valid address."""
     try:
-        config_map = await cluster_client.get(ResourceKey("", "ConfigMap", "kube-public", "cluster-info")) or {}
+        config_map = await cluster_client.get(ResourceKey(*CONFIG_MAP, "kube-public", "cluster-info")) or {}
         config = read_yaml(str((config_map.get("data") or {}).get("kubeconfig") or ""))
         cluster = FieldReader(config, "cluster-info").read_map_list("clusters")[0].read_map("cluster")
         server, authority = cluster.read_text("server").rstrip("/"), cluster.read_text("certificate-authority-data")

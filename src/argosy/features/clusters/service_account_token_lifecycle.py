@@ -32,6 +32,7 @@ from argosy.gitops.application_client.argocd_secrets_and_config_maps import Decl
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import AUTHENTICATION_API_VERSION, LEASE, SECRET
 
 SYSTEM_NAMESPACE: Final = "kube-system"
 TOKEN_WAIT_SECONDS: Final = 10.0  # until the controller-manager writes the token
@@ -101,7 +102,7 @@ async def create_token(cluster_client: Cluster, namespace: str, account: str) ->
             },
         }
     )
-    token = BoundToken("", ResourceKey("", "Secret", namespace, name))
+    token = BoundToken("", ResourceKey(*SECRET, namespace, name))
     try:
         token.text = await _wait_for_token(cluster_client, token.key) or await _request_secret_bound_token(
             cluster_client, token.key, account, secret
@@ -161,7 +162,7 @@ async def _request_secret_bound_token(cluster_client: Cluster, key: ResourceKey,
     """Create a token with a TokenRequest, bound to the Secret."""
     bound = {"apiVersion": "v1", "kind": "Secret", "name": key.name, "uid": secret["metadata"].get("uid")}
     spec = {"expirationSeconds": TOKEN_LIFETIME_SECONDS, "boundObjectRef": bound}
-    token_request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+    token_request = {"apiVersion": AUTHENTICATION_API_VERSION, "kind": "TokenRequest", "spec": spec}
     response = await cluster_client.create(
         token_request, subresource_of=ResourceKey("", "ServiceAccount", key.namespace, account)
     )
@@ -169,7 +170,7 @@ async def _request_secret_bound_token(cluster_client: Cluster, key: ResourceKey,
 
 
 async def _has_controller_manager(cluster_client: Cluster) -> bool:
-    lease = ResourceKey("coordination.k8s.io", "Lease", SYSTEM_NAMESPACE, "kube-controller-manager")
+    lease = ResourceKey(*LEASE, SYSTEM_NAMESPACE, "kube-controller-manager")
     try:
         return await cluster_client.get(lease) is not None
     except ClusterError:
@@ -234,5 +235,5 @@ def read_token_claims(declared: DeclaredSecret) -> ServiceAccountClaims | None:
     bound = payload.get("kubernetes.io")
     secret = bound.get("secret") if isinstance(bound, dict) else None
     name = secret.get("name") if isinstance(secret, dict) else payload.get("kubernetes.io/serviceaccount/secret.name")
-    key = ResourceKey("", "Secret", namespace, str(name)) if name else None
+    key = ResourceKey(*SECRET, namespace, str(name)) if name else None
     return ServiceAccountClaims(namespace, account, key) if kind == "serviceaccount" else None

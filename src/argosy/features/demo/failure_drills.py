@@ -26,6 +26,7 @@ from argosy.gitops.workspace.hosted_bare_repository import BareRepository, Commi
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import APPLICATION, ARGOCD, CONFIG_MAP, INFERENCE_SERVICE
 
 COMMIT_TRAILER: Final = "Demo-Break: "
 MODEL_NAME: Final = "staging-qwen25-05b-instruct"
@@ -99,7 +100,7 @@ COMMIT_DRILLS: Final[Mapping[str, CommitDrill]] = {
 def _build_edit_drills(has_operator: bool) -> Mapping[str, EditDrill]:
     return {
         "drift": EditDrill(
-            lambda _: ResourceKey("serving.kserve.io", "InferenceService", STAGING, MODEL_NAME),
+            lambda _: ResourceKey(*INFERENCE_SERVICE, STAGING, MODEL_NAME),
             ("spec", "predictor", "model", "resources", "limits", "cpu"),
             lambda _: "10",
             STAGING,
@@ -108,7 +109,7 @@ def _build_edit_drills(has_operator: bool) -> Mapping[str, EditDrill]:
             f"sync it with: argosy app sync {STAGING}",
         ),
         "branch": EditDrill(
-            lambda namespace: ResourceKey("argoproj.io", "Application", namespace, DEV),
+            lambda namespace: ResourceKey(*APPLICATION, namespace, DEV),
             ("spec", "source", "targetRevision"),
             lambda _: "stage1-complete",
             DEV,
@@ -128,7 +129,7 @@ def _build_operator_lua_drill() -> EditDrill:
 
     description = "the ArgoCD resource has a health check for InferenceServices that does not compile"
     name = "openshift-gitops"
-    key = ResourceKey("argoproj.io", "ArgoCD", name, name)
+    key = ResourceKey(*ARGOCD, name, name)
     return EditDrill(
         lambda _: key, ("spec", "resourceHealthChecks"), broken, DEV, description, LUA_COMMANDS, RESTART_ADVICE
     )
@@ -137,7 +138,7 @@ def _build_operator_lua_drill() -> EditDrill:
 def _build_plain_lua_drill() -> EditDrill:
     description = "argocd-cm has a health check for InferenceServices that does not compile"
     return EditDrill(
-        lambda namespace: ResourceKey("", "ConfigMap", namespace, "argocd-cm"),
+        lambda namespace: ResourceKey(*CONFIG_MAP, namespace, "argocd-cm"),
         ("data", HEALTH_CHECK_KEY),
         lambda _: BROKEN_LUA,
         DEV,
@@ -307,7 +308,7 @@ async def _undo_edit(cluster: Cluster, drill: EditDrill, namespace: str, name: s
 async def _sync_application(cluster: Cluster, name: str, commit: str) -> str:
     """Sync the Application to the commit, without waiting for a refresh. Returns a message."""
     namespace = await find_control_namespace(cluster)
-    key = ResourceKey("argoproj.io", "Application", namespace, name)
+    key = ResourceKey(*APPLICATION, namespace, name)
     application = await cluster.get(key)
     if application is None:
         raise UserError("no longer exists; start the demo again", where=str(key))

@@ -27,6 +27,7 @@ from argosy.gitops.workspace.hosted_bare_repository import BareRepository
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import APPLICATION, CONFIG_MAP
 
 FIELD_MANAGER: Final = "argosy-demo"
 WAIT_TIMEOUT_SECONDS: Final = 60.0
@@ -56,7 +57,7 @@ class InitialStateSetup:
 
     async def set_mirror(self, url: str) -> None:
         """Map the URL in the manifests to the demo's repository; other keys of argosy-cm are kept."""
-        live = await self.cluster.get(ResourceKey("", "ConfigMap", self.namespace, SETTINGS)) or {}
+        live = await self.cluster.get(ResourceKey(*CONFIG_MAP, self.namespace, SETTINGS)) or {}
         mirrors = add_mirror((live.get("data") or {}).get(MIRRORS_SETTING) or "", url, self.repository.folder)
         await self.cluster.apply(build_settings(self.namespace, mirrors), manager=FIELD_MANAGER, force=True)
 
@@ -115,7 +116,7 @@ class InitialStateSetup:
         return application
 
     def application_key(self, name: str) -> ResourceKey:
-        return ResourceKey("argoproj.io", "Application", self.namespace, name)
+        return ResourceKey(*APPLICATION, self.namespace, name)
 
 
 def _has_state(status: AppStatusMap, expected: tuple[str, str]) -> bool:

@@ -21,7 +21,7 @@ from argosy.gitops.analysis.post_sync_checklist import ChecklistItem, build_chec
 from argosy.gitops.analysis.rule_violation import Severity
 from argosy.gitops.analysis.rules.live.pvc_image_model_failures import is_model_ready
 from argosy.gitops.status.status_json_conversions import as_mapping
-from argosy.kube.well_known_kinds import INFERENCE_SERVICE, PERSISTENT_VOLUME_CLAIM, RESOURCE_QUOTA
+from argosy.kube.well_known_kinds import CLI_API_VERSION, INFERENCE_SERVICE, PERSISTENT_VOLUME_CLAIM, RESOURCE_QUOTA
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class DoctorReport:
     def to_wire(self, *, has_checklist: bool) -> dict[str, Any]:
         examination = self.examination
         return {
-            "apiVersion": "cli.argosy.dev/v1",
+            "apiVersion": CLI_API_VERSION,
             "kind": "Diagnosis",
             "target": examination.target,
             "checks": [item.to_wire() for item in examination.checks],

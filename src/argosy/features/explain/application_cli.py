@@ -13,6 +13,7 @@ from argosy.cli.error_messages import report_error
 from argosy.cli.subcommand_flags_and_runner import print_document, print_message
 from argosy.cli.tables import TerminalOutput, drop_control_characters
 from argosy.errors import ArgosyError, UserError
+from argosy.kube.well_known_kinds import CLI_API_VERSION
 
 if TYPE_CHECKING:
     from argosy.features.doctor.examination_summary import DoctorReport
@@ -80,7 +81,7 @@ def _report_to_wire(report: DoctorReport) -> dict[str, Any]:
     full_report = report.to_wire(has_checklist=False)
     kept = {name: full_report[name] for name in ("findings", "unexplained", "gates", "proposals", "proofs", "notes")}
     return {
-        "apiVersion": "cli.argosy.dev/v1",
+        "apiVersion": CLI_API_VERSION,
         "kind": "ApplicationExplanation",
         "name": app.name,
         "namespace": app.app.namespace,

@@ -13,6 +13,7 @@ from argosy.cli.error_messages import report_error
 from argosy.cli.subcommand_flags_and_runner import print_document
 from argosy.cli.tables import TerminalOutput, drop_control_characters
 from argosy.errors import ArgosyError
+from argosy.kube.well_known_kinds import CLI_API_VERSION
 
 if TYPE_CHECKING:
     from argosy.gitops.analysis.difference_cause_kinds import Cause
@@ -27,7 +28,7 @@ def explain_object(args: argparse.Namespace) -> int:
     except ArgosyError as error:
         return report_error(error, f"explain {args.what} failed")
     if args.output != "text":
-        print_document({"apiVersion": "cli.argosy.dev/v1", "kind": "Explanation", **explanation.to_wire()}, args.output)
+        print_document({"apiVersion": CLI_API_VERSION, "kind": "Explanation", **explanation.to_wire()}, args.output)
     else:
         print("\n".join(_render_explanation(explanation, TerminalOutput(sys.stdout), args.field)))
     return 0

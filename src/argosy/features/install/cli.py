@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from argosy.cli.cluster_flags import add_target_flags, read_target_options
 from argosy.cli.prompts import confirm_plan
 from argosy.errors import UserError
+from argosy.kube.well_known_kinds import CLI_API_VERSION
 
 if TYPE_CHECKING:
     from argosy.features.install.service import InstallCallbacks, InstallOptions, InstallStep, PlannedInstall
@@ -30,7 +31,6 @@ See also: docs/guides/install.md
 VERB_SIGNS = {"create": "+", "update": "~", "unchanged": "=", "delete": "-"}
 VERB_PAST_TENSES = {"create": "created", "update": "updated", "unchanged": "unchanged", "delete": "deleted"}
 SERVER_DEPLOYMENT = "argosy-server"
-OUTPUT_API_VERSION = "cli.argosy.dev/v1"
 
 
 def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
@@ -223,7 +223,7 @@ def _count_verbs(planned: PlannedInstall) -> dict[str, int]:
 
 def plan_to_wire(planned: PlannedInstall, kind: str) -> dict[str, Any]:
     return {
-        "apiVersion": OUTPUT_API_VERSION,
+        "apiVersion": CLI_API_VERSION,
         "kind": kind,
         "target": planned.where,
         "user": planned.user,

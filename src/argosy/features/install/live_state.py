@@ -20,7 +20,7 @@ from argosy.kube.client import Cluster
 from argosy.kube.controller.sharding.member_lease_format import LEASE_NAME_PREFIX
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey
-from argosy.kube.well_known_kinds import APP_PROJECT, APPLICATION, LEASE
+from argosy.kube.well_known_kinds import APP_PROJECT, APPLICATION, CONFIG_MAP, LEASE
 
 LEADER_LEASE_NAME: Final = "argosy-application-controller"
 
@@ -77,7 +77,7 @@ async def load_uninstall_state(cluster: Cluster, options: InstallOptions, engine
             if _is_controller_lease(lease)
         ],
         engines,
-        await cluster.get(ResourceKey("", "ConfigMap", options.namespace, BUDGETS_CONFIG_MAP)),
+        await cluster.get(ResourceKey(*CONFIG_MAP, options.namespace, BUDGETS_CONFIG_MAP)),
     )
 
 

@@ -19,7 +19,7 @@ from argosy.gitops.coexistence.argocd_server_addresses import is_same_address
 from argosy.kube.client.resource_arguments import NamedResources
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
-from argosy.kube.well_known_kinds import BUILD_CONFIG
+from argosy.kube.well_known_kinds import AUTHENTICATION_API_VERSION, BUILD, BUILD_CONFIG
 
 BUILD_START_TIMEOUT_SECONDS: Final = 30.0
 
@@ -36,7 +36,7 @@ async def whoami(session: KubectlSession) -> int:
 
 
 async def _fetch_user_name(session: KubectlSession) -> str:
-    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    review = {"apiVersion": AUTHENTICATION_API_VERSION, "kind": "SelfSubjectReview"}
     return str(get_field(await session.cluster.create(review), "status", "userInfo", "username"))
 
 
@@ -120,7 +120,7 @@ async def _start_build_by_annotation(session: KubectlSession, key: ResourceKey) 
 
 
 async def _wait_for_build(session: KubectlSession, name: str) -> int:
-    key = ResourceKey("build.openshift.io", "Build", session.namespace, name)
+    key = ResourceKey(*BUILD, session.namespace, name)
     while True:
         phase = get_field(await session.cluster.get(key), "status", "phase")
         if phase in ("Complete", "Failed", "Error", "Cancelled", None):

@@ -12,6 +12,7 @@ from argosy.cli.error_messages import report_error
 from argosy.cli.exit_codes import EXIT_NEGATIVE
 from argosy.cli.subcommand_flags_and_runner import print_document, print_message
 from argosy.errors import ArgosyError
+from argosy.kube.well_known_kinds import CLI_API_VERSION
 
 if TYPE_CHECKING:
     from argosy.features.models.lineage import Lineage, LineageRun, ServingPod
@@ -55,7 +56,7 @@ def _run(args: argparse.Namespace) -> int:
         if args.output != "text":
             models = [item.to_wire() for item in traced.lineages]
             runs = [item.to_wire() for item in traced.runs]
-            document = {"apiVersion": "cli.argosy.dev/v1", "kind": "Trace", "runs": runs, "models": models}
+            document = {"apiVersion": CLI_API_VERSION, "kind": "Trace", "runs": runs, "models": models}
             print_document(document, args.output)
         else:
             print("\n\n".join("\n".join(_render_lineage(item)) for item in traced.lineages))

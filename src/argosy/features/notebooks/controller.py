@@ -29,7 +29,7 @@ from argosy.features.notebooks.state_machine import BuildState, JobStep
 from argosy.kube.controller import ControllerContext, Requeue, Watch, itself
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
-from argosy.kube.well_known_kinds import NOTEBOOK_JOB
+from argosy.kube.well_known_kinds import NOTEBOOK_JOB, PERSISTENT_VOLUME_CLAIM
 
 log = logging.getLogger(__name__)
 MANAGER: Final = "notebooks"
@@ -271,7 +271,7 @@ def _remember(cache: dict[Key, Value], key: Key, value: Value, max_entries: int)
 async def _find_missing_claim(job: NotebookJob, context: ControllerContext) -> str:
     """k8s: a Pod waits for its claims; a local run waits too, so that no model is written to nowhere."""
     for name in job.map_claims().values():
-        if await context.cluster.get(ResourceKey("", "PersistentVolumeClaim", job.namespace, name)) is None:
+        if await context.cluster.get(ResourceKey(*PERSISTENT_VOLUME_CLAIM, job.namespace, name)) is None:
             return name
     return ""
 

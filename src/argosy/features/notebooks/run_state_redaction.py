@@ -17,6 +17,7 @@ from argosy.features.notebooks.notebook_validation_job_parser import NotebookJob
 from argosy.features.notebooks.run_backend import NotebookRunState
 from argosy.kube.client import Cluster
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import SECRET
 from argosy.observability.redaction.text_redaction import ValueRedactor, list_lines, redact
 
 MIN_SECRET_CHARACTERS: Final = 6  # characters: shorter values occur in ordinary text
@@ -28,7 +29,7 @@ async def load_secret_values(job: NotebookJob, cluster: Cluster) -> tuple[str, .
     values: set[str] = set()
     for name in sorted(set(_list_secret_names(job))):
         try:
-            secret = await cluster.get(ResourceKey("", "Secret", job.namespace, name))
+            secret = await cluster.get(ResourceKey(*SECRET, job.namespace, name))
         except ArgosyError:
             continue
         for value in ((secret or {}).get("data") or {}).values():

@@ -11,6 +11,7 @@ from typing import Final
 
 from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import CONFIG_MAP
 from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.paging import ARGO_PAGING, build_argo_page
 from argosy.web.request import RequestContext
@@ -23,7 +24,7 @@ SETTINGS_CONFIG_MAP: Final = "argocd-notifications-cm"
 async def list_names(request: RequestContext, prefix: str) -> JsonResponse:
     """List the names below a key prefix. argo: a service may have its own name after its type."""
     config_map = request.cluster_view.cache.get(
-        ResourceKey("", "ConfigMap", request.service.control_namespace, SETTINGS_CONFIG_MAP)
+        ResourceKey(*CONFIG_MAP, request.service.control_namespace, SETTINGS_CONFIG_MAP)
     )
     keys = [str(key) for key in as_mapping((config_map or {}).get("data")) if str(key).startswith(f"{prefix}.")]
     names = [key.removeprefix(f"{prefix}.") for key in keys]

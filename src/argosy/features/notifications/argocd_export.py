@@ -13,6 +13,7 @@ from argosy.errors import UserError
 from argosy.features.notifications import constants
 from argosy.features.notifications.default_templates import load_bundled_entries
 from argosy.kube.objects import Manifest, dump_yaml
+from argosy.kube.well_known_kinds import ARGOPROJ_API_VERSION
 
 NOTEBOOK_TRIGGERS: Final = ("notebook-validation-failed", "notebook-validation-succeeded")
 DRIFT_TRIGGER_NAME: Final = "on-drift"
@@ -41,7 +42,7 @@ def build_export(namespace: str, recipients: Sequence[str] = (), *, is_operated:
     settings = {"subscriptions": _render_subscriptions(recipients)} if recipients else {}
     if is_operated:
         return {
-            "apiVersion": "argoproj.io/v1alpha1",
+            "apiVersion": ARGOPROJ_API_VERSION,
             "kind": "NotificationsConfiguration",
             "metadata": {"name": CR_NAME, "namespace": namespace},
             "spec": {"triggers": triggers, "templates": templates, **({"subscriptions": settings} if settings else {})},

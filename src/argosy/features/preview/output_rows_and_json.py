@@ -17,6 +17,7 @@ from argosy.gitops.analysis.change_effects import render_field_path
 from argosy.gitops.analysis.cluster_effect_types import Effect
 from argosy.gitops.analysis.object_changes import ApplicationChange, ChangeType, ObjectChange
 from argosy.gitops.application.step_results import FieldDifference
+from argosy.kube.well_known_kinds import CLI_API_VERSION
 
 MAX_VALUE_CHARACTERS: Final = 120
 MAX_SHOWN_EFFECTS: Final = 3
@@ -136,7 +137,7 @@ def _escape_texts(data: Any) -> Any:
 def _build_document(preview: Preview) -> dict[str, Any]:
     min_delta, max_delta = preview.impact.resource_delta
     return {
-        "apiVersion": "cli.argosy.dev/v1",
+        "apiVersion": CLI_API_VERSION,
         "kind": "Preview",
         "base": {"name": preview.names[0], "revision": preview.base},
         "head": {"name": preview.names[1], "revision": preview.head},

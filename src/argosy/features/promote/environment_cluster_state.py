@@ -21,7 +21,7 @@ from argosy.gitops.sync.observed_generation_check import find_stale_generations
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
-from argosy.kube.well_known_kinds import NOTEBOOK_JOB
+from argosy.kube.well_known_kinds import APPLICATION, AUTHENTICATION_API_VERSION, NOTEBOOK_JOB
 
 CLUSTER_TIMEOUT_SECONDS: Final = 8.0
 
@@ -61,7 +61,7 @@ async def _fetch_cluster_state(service: ApplicationService, pipeline: PromotionP
     notebooks: dict[tuple[str, str], NotebookRun | None] = {}
     for environment in pipeline.environments:
         apps[environment.name] = await _find_object(
-            cluster, ResourceKey("argoproj.io", "Application", namespace, environment.application)
+            cluster, ResourceKey(*APPLICATION, namespace, environment.application)
         )
         before = pipeline.find_previous(environment)
         for gate in environment.gates:
@@ -90,7 +90,7 @@ def _read_notebook_run(job: Manifest | None) -> NotebookRun | None:
 
 
 async def _fetch_actor(cluster: Cluster) -> tuple[PromotionActor | None, datetime | None]:
-    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    review = {"apiVersion": AUTHENTICATION_API_VERSION, "kind": "SelfSubjectReview"}
     try:
         response = await cluster.create(review)
     except ClusterError:
@@ -107,9 +107,7 @@ def request_refresh(open_service: ServiceOpener, pipeline: PromotionPipeline, na
     async def run() -> None:
         async with asyncio.timeout(CLUSTER_TIMEOUT_SECONDS), open_service() as service:
             for name in names:
-                key = ResourceKey(
-                    "argoproj.io", "Application", pipeline.control_namespace or service.control_namespace, name
-                )
+                key = ResourceKey(*APPLICATION, pipeline.control_namespace or service.control_namespace, name)
                 await write_refresh_annotation(service.cluster, key)
 
     try:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from argosy.cli.tables import TerminalOutput, drop_control_characters, measure_width, wrap_text
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
+from argosy.kube.well_known_kinds import CLI_API_VERSION
 
 if TYPE_CHECKING:
     from argosy.features.promote.classified_manifest_fields import EnvironmentContents, FieldAddress, Release
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from argosy.features.promote.service import PromotionSession
     from argosy.gitops.delivery_file.delivery_value_types import DeliveryEnvironment
 
-API_VERSION: Final = "cli.argosy.dev/v1"
 GAP: Final = "  "
 
 
@@ -306,7 +306,7 @@ def status_to_wire(session: PromotionSession) -> dict[str, Any]:
                 "next": plan_to_wire(plan) if plan else None,
             }
         )
-    return {"apiVersion": API_VERSION, "kind": "PromotionStatus", "environments": documents, "notes": session.notes}
+    return {"apiVersion": CLI_API_VERSION, "kind": "PromotionStatus", "environments": documents, "notes": session.notes}
 
 
 def _deployed_to_wire(deployed: DeployedRelease | None) -> dict[str, Any] | None:
@@ -317,7 +317,7 @@ def plan_to_wire(plan: PromotionPlan) -> dict[str, Any]:
     from argosy.features.promote.promotion_changes import mask_field_value
 
     return {
-        "apiVersion": API_VERSION,
+        "apiVersion": CLI_API_VERSION,
         "kind": "PromotionPlan",
         "from": plan.source.name,
         "to": plan.target.name,
@@ -358,7 +358,11 @@ def _address_to_wire(address: FieldAddress) -> dict[str, str]:
 
 
 def history_to_wire(log: Sequence[PromotionLogEntry]) -> dict[str, Any]:
-    return {"apiVersion": API_VERSION, "kind": "PromotionHistory", "items": [_entry_to_wire(entry) for entry in log]}
+    return {
+        "apiVersion": CLI_API_VERSION,
+        "kind": "PromotionHistory",
+        "items": [_entry_to_wire(entry) for entry in log],
+    }
 
 
 def _entry_to_wire(entry: PromotionLogEntry) -> Mapping[str, Any]:

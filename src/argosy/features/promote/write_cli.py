@@ -10,6 +10,7 @@ from argosy.cli.exit_codes import EXIT_NEGATIVE, EXIT_OK
 from argosy.cli.subcommand_flags_and_runner import print_document, print_message
 from argosy.cli.tables import drop_control_characters
 from argosy.features.promote.read_cli import choose_command_after_plan, print_plan, read_request
+from argosy.kube.well_known_kinds import CLI_API_VERSION
 
 if TYPE_CHECKING:
     from argosy.features.promote.commits import PromotionCommit
@@ -149,10 +150,8 @@ def _print_commit_result(
     session: PromotionSession, args: argparse.Namespace, commit_result: PromotionCommit, summary: str, next_command: str
 ) -> int:
     if args.output != "text":
-        from argosy.features.promote.text_output import API_VERSION
-
         document = {
-            "apiVersion": API_VERSION,
+            "apiVersion": CLI_API_VERSION,
             "kind": "PromotionNote",
             "commit": commit_result.commit,
             "branch": commit_result.branch,

@@ -27,7 +27,7 @@ from argosy.kube.controller.object_condition_wait import ManifestsByName, wait_f
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.patch.live_to_desired_merge_patch import build_replacement_patch
 from argosy.kube.resource_key import ResourceKey
-from argosy.kube.well_known_kinds import APPLICATION, NAMESPACE
+from argosy.kube.well_known_kinds import APPLICATION, CONFIG_MAP, NAMESPACE
 
 STATUS_WAIT_SECONDS: Final = 10.0  # seconds to wait until Argo CD has compared the changed Applications
 APPLICATION_FILE_NAMES: Final = ("dev-application.yaml", "staging-application.yaml", "production-application.yaml")
@@ -113,7 +113,7 @@ async def _find_argocd_address(cluster: ClusterReader, namespace: str) -> str:
     server = f"{namespace if namespace == OPENSHIFT_GITOPS else DEFAULT_NAMESPACE}-server"
     if address := await find_argocd_url(cluster, namespace, server):
         return address
-    settings = await find_object(cluster, ResourceKey("", "ConfigMap", namespace, SETTINGS_CONFIG_MAP_NAME)) or {}
+    settings = await find_object(cluster, ResourceKey(*CONFIG_MAP, namespace, SETTINGS_CONFIG_MAP_NAME)) or {}
     data: dict[str, Any] = settings.get("data") or {}
     return data.get("url") or f"kubectl -n {namespace} port-forward svc/{server} 8080:443, then https://localhost:8080"
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from argosy.cli.tables import drop_control_characters, format_table
+from argosy.kube.well_known_kinds import CLI_API_VERSION
 
 if TYPE_CHECKING:
     from argosy.features.setup.delivery_service import PlannedSetup, SetupChange, SetupStatus
 
 VERB_SIGNS: Final = {"create": "+", "update": "~", "unchanged": "=", "delete": "-"}
 VERB_PAST_TENSES: Final = {"create": "created", "update": "updated", "unchanged": "unchanged", "delete": "deleted"}
-OUTPUT_API_VERSION: Final = "cli.argosy.dev/v1"
 
 
 def render_header(planned: PlannedSetup) -> Iterator[str]:
@@ -85,7 +85,7 @@ def _count_verbs(planned: PlannedSetup) -> dict[str, int]:
 def plan_to_wire(planned: PlannedSetup, kind: str = "SetupPlan") -> dict[str, Any]:
     plan = planned.plan
     return {
-        "apiVersion": OUTPUT_API_VERSION,
+        "apiVersion": CLI_API_VERSION,
         "kind": kind,
         "target": planned.where,
         "user": planned.user,
@@ -135,7 +135,7 @@ def render_status(status: SetupStatus) -> Iterator[str]:
 
 def status_to_wire(status: SetupStatus) -> dict[str, Any]:
     return {
-        "apiVersion": OUTPUT_API_VERSION,
+        "apiVersion": CLI_API_VERSION,
         "kind": "SetupStatus",
         "complete": status.is_complete,
         "target": status.planned.where,

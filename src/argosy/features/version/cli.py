@@ -6,6 +6,7 @@ import argparse
 import json
 
 from argosy import __version__
+from argosy.kube.well_known_kinds import CLI_API_VERSION
 
 SANDBOX_PARTS = {
     "API: verbs, patches, watches, validation, CRDs, RBAC": "real behaviour of Kubernetes 1.32",
@@ -42,7 +43,7 @@ def run_version(args: argparse.Namespace) -> int:
         describe_addons(running_instance.addons) if running_instance and running_instance.addons else {},
     )
     if args.output == "json":
-        header = {"apiVersion": "cli.argosy.dev/v1", "kind": "Version", "version": __version__, "kubernetes": "1.32"}
+        header = {"apiVersion": CLI_API_VERSION, "kind": "Version", "version": __version__, "kubernetes": "1.32"}
         running_info = {"api": running_instance.api, "addons": running_addons} if running_instance else None
         print(json.dumps({**header, "sandbox": SANDBOX_PARTS, "addons": addons, "running": running_info}, indent=2))
         return 0

@@ -29,6 +29,7 @@ from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
 from argosy.gitops.status.sync_hold_annotation import SyncHold, read_hold
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import APPLICATION
 
 NO_OPERATION: Final = "None"
 ENVIRONMENT_LABELS: Final = ("environment", "env", "app.kubernetes.io/environment")
@@ -91,7 +92,7 @@ class AppRow:
 def build_row(manifest: Manifest) -> AppRow:
     """Build a row; an unreadable manifest gives a row with the error in `why`."""
     metadata = manifest["metadata"]
-    key = ResourceKey("argoproj.io", "Application", metadata.get("namespace") or "", metadata["name"])
+    key = ResourceKey(*APPLICATION, metadata.get("namespace") or "", metadata["name"])
     version = str(metadata.get("resourceVersion") or "")
     try:
         return _build_readable_row(read_application(manifest, f"Application {key.namespace}/{key.name}"), key, version)

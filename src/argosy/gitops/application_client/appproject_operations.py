@@ -16,10 +16,10 @@ from argosy.gitops.application_client.application_service import MAX_WRITE_ATTEM
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.json_equality import is_equal_json
 from argosy.kube.resource_key import ResourceKey
-from argosy.kube.well_known_kinds import APP_PROJECT
+from argosy.kube.well_known_kinds import APP_PROJECT, ARGOPROJ_API_VERSION
 
 DEFAULT_PROJECT = "default"
-TYPE_META = {"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject"}
+TYPE_META = {"apiVersion": ARGOPROJ_API_VERSION, "kind": "AppProject"}
 ChangeSpec = Callable[[dict[str, Any]], dict[str, Any]]
 
 

@@ -28,13 +28,14 @@ from argosy.gitops.status.projects_over_worker_budget_configmap import (
 )
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import CONFIG_MAP
 
 GetManifest = Callable[[ResourceKey], Manifest | None]
 
 
 def load_exceeded_budgets(get: GetManifest, control_namespace: str, now: datetime) -> dict[str, BudgetUse]:
     """Return the projects that are over their budgets, from a cache of the installation's ConfigMaps."""
-    return read_worst_budget_uses(get(ResourceKey("", "ConfigMap", control_namespace, BUDGETS_CONFIG_MAP)), now)
+    return read_worst_budget_uses(get(ResourceKey(*CONFIG_MAP, control_namespace, BUDGETS_CONFIG_MAP)), now)
 
 
 def describe_delay(
@@ -43,7 +44,7 @@ def describe_delay(
     """Say which sync window or budget an Application waits for, and what to do; empty if it waits for neither."""
     if not may_be_delayed(app):
         return ""
-    budgets = get(ResourceKey("", "ConfigMap", settings.control_namespace, BUDGETS_CONFIG_MAP))
+    budgets = get(ResourceKey(*CONFIG_MAP, settings.control_namespace, BUDGETS_CONFIG_MAP))
     use = find_budget_use(budgets, app.project, now)
     delay = find_delay(app, settings.projects.get(app.project), settings.clusters, use, engines, now)
     return "" if delay is None else str(delay)

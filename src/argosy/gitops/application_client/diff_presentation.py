@@ -17,6 +17,7 @@ from argosy.gitops.diff import list_differences, list_foreign_fields, mask_pair
 from argosy.gitops.status.status_json_conversions import omit_empty
 from argosy.kube.objects import Manifest, dump_yaml
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import CLI_API_VERSION
 
 
 class DifferingObject(NamedTuple):
@@ -153,7 +154,7 @@ def _describe_author(cause: Cause) -> str:
 
 def differences_to_wire(objects: Sequence[DifferingObject]) -> dict[str, Any]:
     return {
-        "apiVersion": "cli.argosy.dev/v1",
+        "apiVersion": CLI_API_VERSION,
         "kind": "DiffReport",
         "items": [
             {

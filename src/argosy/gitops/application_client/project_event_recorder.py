@@ -11,7 +11,7 @@ import secrets
 from argosy.gitops.application_client.application_service import ApplicationService, current_timestamp
 from argosy.gitops.status.application_event_manifests import UNKNOWN_USER, EventReason
 from argosy.kube.resource_key import ResourceKey
-from argosy.kube.well_known_kinds import APP_PROJECT
+from argosy.kube.well_known_kinds import APP_PROJECT, ARGOPROJ_API_VERSION
 
 COMPONENT = "argocd-server"  # argo
 
@@ -20,7 +20,7 @@ async def record_project_event(service: ApplicationService, name: str, reason: E
     user, timestamp = await service.find_user(), current_timestamp()
     project = await service.cluster.get(ResourceKey(*APP_PROJECT, service.control_namespace, name)) or {}
     reference = {
-        "apiVersion": "argoproj.io/v1alpha1",
+        "apiVersion": ARGOPROJ_API_VERSION,
         "kind": APP_PROJECT.kind,
         "name": name,
         "namespace": service.control_namespace,

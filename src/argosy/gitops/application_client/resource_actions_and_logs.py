@@ -22,7 +22,7 @@ from argosy.gitops.status.application_event_manifests import UNKNOWN_USER, Event
 from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
-from argosy.kube.well_known_kinds import POD
+from argosy.kube.well_known_kinds import CONFIG_MAP, POD
 
 CONFIG_MAPS: Final = ("argocd-cm", "argosy-cm")
 
@@ -49,9 +49,7 @@ class OfferedAction(NamedTuple):
 def load_actions(reader: ApplicationReader) -> ActionRunner:
     data = []
     for name in CONFIG_MAPS:
-        config_map = (
-            reader.control_cache.get(ResourceKey("", "ConfigMap", reader.service.control_namespace, name)) or {}
-        )
+        config_map = reader.control_cache.get(ResourceKey(*CONFIG_MAP, reader.service.control_namespace, name)) or {}
         data.append({key: value for key, value in (config_map.get("data") or {}).items() if isinstance(value, str)})
     return ActionRunner(reader.pool, read_config_maps(*data).actions)
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 from argosy.annotations import RESOURCES_FINALIZER
 from argosy.errors import UserError
 from argosy.gitops.workspace.helm_kustomize_render_flags import FLAGS, SourceFlag, with_options
+from argosy.kube.well_known_kinds import ARGOPROJ_API_VERSION
 
 IN_CLUSTER_SERVER: Final = "https://kubernetes.default.svc"
 AUTOMATED_POLICIES: Final = ("automated", "auto", "automatic")
@@ -42,7 +43,7 @@ def build_application(name: str, namespace: str, flags: FlagValues) -> dict[str,
     """Build a manifest from flags alone."""
     metadata: dict[str, Any] = {"name": name, "namespace": namespace}
     manifest: dict[str, Any] = {
-        "apiVersion": "argoproj.io/v1alpha1",
+        "apiVersion": ARGOPROJ_API_VERSION,
         "kind": "Application",
         "metadata": metadata,
         "spec": {"project": "default"},

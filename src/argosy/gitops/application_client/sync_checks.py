@@ -22,6 +22,7 @@ from argosy.gitops.reconciler.local_manifests import (
 )
 from argosy.kube.objects.config_map_booleans import parse_boolean
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import CONFIG_MAP
 
 CHECK_REFS_TIMEOUT_SECONDS: Final = 5.0  # for all sources together
 REQUIRE_OVERRIDE_KEY: Final = "application.sync.requireOverridePrivilegeForRevisionSync"  # argo: key of argocd-cm
@@ -67,9 +68,7 @@ def check_local_manifests(reader: ApplicationReader, app: Application, texts: Se
 
 def needs_override_permission(reader: ApplicationReader, app: Application, refs: Sequence[str]) -> bool:
     """argo: True if the installation requires the override permission for another revision than the tracked one."""
-    config_map = (
-        reader.control_cache.get(ResourceKey("", "ConfigMap", reader.service.control_namespace, "argocd-cm")) or {}
-    )
+    config_map = reader.control_cache.get(ResourceKey(*CONFIG_MAP, reader.service.control_namespace, "argocd-cm")) or {}
     text = str((config_map.get("data") or {}).get(REQUIRE_OVERRIDE_KEY, ""))
     if not text.strip() or parse_boolean(text) is False:  # an unreadable value restricts
         return False

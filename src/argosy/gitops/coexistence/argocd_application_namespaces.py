@@ -24,9 +24,8 @@ from argosy.gitops.policy.application_delivery_engine_detection import (
 from argosy.kube.client import ClusterReader
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
-from argosy.kube.well_known_kinds import CONFIG_MAP, NAMESPACE
+from argosy.kube.well_known_kinds import AUTHORIZATION_API_VERSION, CONFIG_MAP, NAMESPACE
 
-REVIEW_API_VERSION: Final = "authorization.k8s.io/v1"
 MAX_CHECKED_NAMESPACES: Final = 200  # namespaces that are checked for write access one by one
 
 
@@ -105,7 +104,7 @@ async def _may_write_applications(
     attributes = {"verb": "patch", "group": "argoproj.io", "resource": "applications"}
     groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
     review = {
-        "apiVersion": REVIEW_API_VERSION, "kind": "SubjectAccessReview", "metadata": {},
+        "apiVersion": AUTHORIZATION_API_VERSION, "kind": "SubjectAccessReview", "metadata": {},
         "spec": {
             "user": f"system:serviceaccount:{namespace}:{name}",
             "groups": groups,

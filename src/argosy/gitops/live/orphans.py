@@ -16,14 +16,15 @@ from argosy.gitops.live.resource_tree import KeyFilter, ResourceNode, build_node
 from argosy.gitops.live.tracking import TrackingSettings
 from argosy.kube.objects import key_of
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import CONFIG_MAP, SERVICE
 from argosy.languages.globs import matches_glob
 
 _DEFAULT_OBJECTS: Final = (
     ResourceKey("", "ServiceAccount", "", "default"),
-    ResourceKey("", "ConfigMap", "", "kube-root-ca.crt"),
-    ResourceKey("", "ConfigMap", "", BUDGETS_CONFIG_MAP),
+    ResourceKey(*CONFIG_MAP, "", "kube-root-ca.crt"),
+    ResourceKey(*CONFIG_MAP, "", BUDGETS_CONFIG_MAP),
 )
-_KUBERNETES_SERVICE: Final = ResourceKey("", "Service", "default", "kubernetes")
+_KUBERNETES_SERVICE: Final = ResourceKey(*SERVICE, "default", "kubernetes")
 
 
 def find_orphans(

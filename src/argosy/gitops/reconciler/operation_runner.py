@@ -49,7 +49,7 @@ from argosy.kube.client import Catalog
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.timestamps_and_delays import MAX_CLOCK_SKEW, format_timestamp
 from argosy.kube.resource_key import ResourceKey
-from argosy.kube.well_known_kinds import NOTEBOOK_JOB
+from argosy.kube.well_known_kinds import NAMESPACE, NOTEBOOK_JOB
 
 BLOCKED_BY_WINDOW: Final = "Sync operation blocked by sync window"
 MAX_STEP_WAIT_SECONDS: Final = 30.0  # argo: seconds until the next step at the latest
@@ -345,7 +345,7 @@ class OperationRunner:
         self, app: Application, comparison: AppComparison, occasion: OperationContext
     ) -> dict[ResourceKey, Manifest]:
         """Return the live hooks of this operation and the destination namespace, which are in no pair."""
-        namespace_key = ResourceKey("", "Namespace", "", app.destination.namespace)
+        namespace_key = ResourceKey(*NAMESPACE, "", app.destination.namespace)
         keys = [namespace_key, *(task.key for task in plan_hook_tasks(comparison.hooks, occasion, {}))]
         newest = ((key, self.comparer.cluster.find_newest(key, self.comparer.cache.get(key))) for key in keys)
         live = {key: manifest for key, manifest in newest if manifest is not None}

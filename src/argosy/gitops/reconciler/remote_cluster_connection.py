@@ -30,6 +30,7 @@ from argosy.kube.controller.clock import cancel_and_wait, run_unless_failed, run
 from argosy.kube.controller.cluster_liveness import FAILURE_THRESHOLD_SECONDS, FailFastCluster, LivenessProbe
 from argosy.kube.controller.informer_set import InformerSet
 from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.well_known_kinds import NAMESPACE
 
 log = logging.getLogger(__name__)
 PROBE_NAMESPACE: Final = "kube-system"  # a namespace that every cluster has
@@ -211,7 +212,7 @@ async def _probe_cluster(cluster: Cluster, namespace: str) -> None:
     """Probe the cluster. An API server lists kinds from memory even without its store, so read an object, too."""
     await cluster.kinds()
     try:
-        await cluster.get(ResourceKey("", "Namespace", "", namespace))
+        await cluster.get(ResourceKey(*NAMESPACE, "", namespace))
     except ClusterError as error:
         if error.code not in (403, 404):  # a namespaced account may lack the permission
             raise

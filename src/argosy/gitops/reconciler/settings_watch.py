@@ -187,7 +187,7 @@ class SettingsWatcher:
         return partial(delete_paths_confined, pool=self._confined, backoff=ScriptBackoff(), limits=limits)
 
     def _find_config_map(self, name: str) -> Manifest | None:
-        return self._cache.get(ResourceKey("", "ConfigMap", self.control_namespace, name))
+        return self._cache.get(ResourceKey(*CONFIG_MAP, self.control_namespace, name))
 
     def _read_config_map(self, name: str) -> dict[str, str]:
         config_map = self._find_config_map(name) or {}
@@ -199,7 +199,7 @@ class SettingsWatcher:
 
     def load_webhook_secrets(self) -> WebhookSecrets:
         """Read the webhook secrets when needed; they are not kept in memory."""
-        secret = self._cache.get(ResourceKey("", "Secret", self.control_namespace, ARGOCD_SECRET)) or {}
+        secret = self._cache.get(ResourceKey(*SECRET, self.control_namespace, ARGOCD_SECRET)) or {}
         return read_webhook_secrets({name: _decode_base64(text) for name, text in (secret.get("data") or {}).items()})
 
     def _read_projects(self) -> tuple[dict[str, Project], list[str]]:
@@ -332,7 +332,7 @@ class SettingsWatcher:
         )
 
     def find_cluster_secret(self, name: str) -> Manifest | None:
-        return self._cache.get(ResourceKey("", "Secret", self.control_namespace, name))
+        return self._cache.get(ResourceKey(*SECRET, self.control_namespace, name))
 
     def list_auth_programs(self) -> frozenset[str]:
         """Return the programs that may be run to authenticate to a cluster."""

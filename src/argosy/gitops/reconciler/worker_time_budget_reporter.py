@@ -25,6 +25,7 @@ from argosy.kube.client import Cluster, PatchKind
 from argosy.kube.controller import InformerCache
 from argosy.kube.controller.clock import Backoff, Clock, sleep
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import CONFIG_MAP
 
 log = logging.getLogger(__name__)
 REPORT_SECONDS: Final = 5.0
@@ -60,7 +61,7 @@ class BudgetReporter:
         """
         self._cluster, self._cache, self._identity, self._clock = cluster, cache, identity, clock
         self._workers, self._queue, self._list_projects = workers, queue, list_projects
-        self._key = ResourceKey("", "ConfigMap", namespace, BUDGETS_CONFIG_MAP)
+        self._key = ResourceKey(*CONFIG_MAP, namespace, BUDGETS_CONFIG_MAP)
         self._uses: dict[str, BudgetUse] = {}
         self._missed_reports: dict[str, int] = {}
         self._written_projects: frozenset[str] = frozenset()

@@ -16,7 +16,7 @@ from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.kube.controller.cache import InformerCache
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
-from argosy.kube.well_known_kinds import SECRET
+from argosy.kube.well_known_kinds import CONFIG_MAP, SECRET
 from argosy.observability.redaction.secret_mask import SecretMask
 from argosy.observability.redaction.secret_origin_and_scope import SecretOrigin
 from argosy.observability.redaction.secret_text_extraction import list_url_credentials
@@ -33,9 +33,7 @@ class SecretCacheSource(Protocol):
 
 def find_instance_label(cache: InformerCache, control_namespace: str) -> str:
     """Return the label key that names an object's Application, by the current settings."""
-    settings = as_mapping(
-        as_mapping(cache.get(ResourceKey("", "ConfigMap", control_namespace, "argocd-cm"))).get("data")
-    )
+    settings = as_mapping(as_mapping(cache.get(ResourceKey(*CONFIG_MAP, control_namespace, "argocd-cm"))).get("data"))
     return read_tracking({name: str(text) for name, text in settings.items()}, control_namespace).label
 
 

@@ -17,8 +17,9 @@ from argosy.annotations import INSTANCE_LABEL, LAST_APPLIED, TRACKING_ID
 from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
 from argosy.kube.resource_key import split_api_version
 from argosy.kube.schema.builtin_kinds import BUILTIN_RESOURCES
+from argosy.kube.well_known_kinds import ARGOPROJ_API_VERSION
 
-ALWAYS_PUBLIC: Final = ("argoproj.io/v1alpha1", "https://kubernetes.default.svc", "application/json", LAST_APPLIED)
+ALWAYS_PUBLIC: Final = (ARGOPROJ_API_VERSION, "https://kubernetes.default.svc", "application/json", LAST_APPLIED)
 
 CRD_KIND_NAME: Final = "CustomResourceDefinition"
 # By group and kind: a CRD may be in a group of Kubernetes, too.

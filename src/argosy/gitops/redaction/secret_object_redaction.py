@@ -16,6 +16,7 @@ from argosy.annotations import LAST_APPLIED
 from argosy.gitops.diff.secret_masks import mask_secrets
 from argosy.kube.controller.cache import InformerCache
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import CONFIG_MAP
 from argosy.observability.redaction import MASK
 
 MAX_DEPTH: Final = 200
@@ -35,7 +36,7 @@ def serialize_masked(document: Any, annotations: Collection[str] = ()) -> bytes:
 
 def list_sensitive_annotations(cache: InformerCache, control_namespace: str) -> tuple[str, ...]:
     """argo: resource.sensitive.mask.annotations of argocd-cm."""
-    settings = cache.get(ResourceKey("", "ConfigMap", control_namespace, "argocd-cm"))
+    settings = cache.get(ResourceKey(*CONFIG_MAP, control_namespace, "argocd-cm"))
     text = ((settings or {}).get("data") or {}).get("resource.sensitive.mask.annotations") or ""
     return tuple(name.strip() for name in str(text).split(",") if name.strip())
 

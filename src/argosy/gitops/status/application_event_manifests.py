@@ -15,6 +15,7 @@ from argosy.gitops.application import Application, OperationPhase, OperationStat
 from argosy.gitops.status.status_json_conversions import as_mapping, omit_empty
 from argosy.gitops.status.sync_hold_annotation import SyncHold
 from argosy.kube.objects import Manifest
+from argosy.kube.well_known_kinds import ARGOPROJ_API_VERSION
 
 EVENT_COMPONENT: Final = "argocd-application-controller"  # argo: the same component, because users filter by it
 MAX_MESSAGE_LENGTH: Final = 1024  # k8s: characters of a message
@@ -56,7 +57,7 @@ def build_event(
     digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
     metadata = as_mapping(app.wire.get("metadata"))
     involved_object = {
-        "apiVersion": "argoproj.io/v1alpha1",
+        "apiVersion": ARGOPROJ_API_VERSION,
         "kind": "Application",
         "name": app.name,
         "namespace": app.namespace,

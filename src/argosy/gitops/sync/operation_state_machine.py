@@ -43,6 +43,7 @@ from argosy.gitops.sync.wave_step import DELETION_CHECK_SECONDS, AppliedMessages
 from argosy.kube.client import Catalog, Cluster, Propagation
 from argosy.kube.objects.timestamps_and_delays import MAX_CLOCK_SKEW, format_timestamp
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import NAMESPACE
 
 TASKS_RUNNING = "one or more tasks are running"  # argo: these messages are Argo CD's
 TASKS_FAILED = "one or more synchronization tasks completed unsuccessfully"
@@ -175,7 +176,7 @@ class _OperationCall:
         return None
 
     def _is_new_namespace(self, task: SyncTask) -> bool:
-        destination = ResourceKey("", "Namespace", "", self.operation_options.app.destination.namespace)
+        destination = ResourceKey(*NAMESPACE, "", self.operation_options.app.destination.namespace)
         return task.key == destination and task.live is None and not task.planned.is_prune
 
     async def _check_pending_tasks(self) -> AdvanceResult | None:

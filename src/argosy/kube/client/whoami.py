@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from argosy.errors import ClusterError, PolicyError
 from argosy.kube.client import Cluster
+from argosy.kube.well_known_kinds import AUTHENTICATION_API_VERSION
 
 
 class NotLoggedIn(PolicyError):
@@ -15,7 +16,7 @@ class NotLoggedIn(PolicyError):
 
 async def whoami(cluster: Cluster) -> str:
     """Return the user name; empty if the cluster does not serve SelfSubjectReview or forbids it."""
-    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    review = {"apiVersion": AUTHENTICATION_API_VERSION, "kind": "SelfSubjectReview"}
     try:
         answer = await cluster.create(review)
     except ClusterError as error:

@@ -32,6 +32,7 @@ from argosy.kube.controller.clock import BOOT_CLOCK, Backoff, Clock, run_with_ti
 from argosy.kube.controller.write_fence import FencedStep, require_permit_for_all_requests
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import LEASE
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +71,7 @@ async def run_as_leader(
     If leadership is lost, `work` is cancelled, `on_lost` is called, and this process is a candidate again.
     `on_election` is called once with the election before it starts, to observe it.
     """
-    key = ResourceKey("coordination.k8s.io", "Lease", namespace, name)
+    key = ResourceKey(*LEASE, namespace, name)
     election = LeaderElection(cluster, key, identity or build_identity(), config, clock)
     on_election(election)
     while True:

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, TypeGuard
 
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import SECRET
 from argosy.observability.redaction.four_byte_word_filter import (
     count_common_prefix,
     data_may_contain,
@@ -273,7 +274,7 @@ def _build_secret_key(secret: Mapping[str, Any], number: int) -> ResourceKey:
     metadata = secret.get("metadata")
     metadata_map = metadata if isinstance(metadata, Mapping) else {}
     return ResourceKey(
-        "", "Secret", str(metadata_map.get("namespace", "")), str(metadata_map.get("name", "")) or f"#{number}"
+        *SECRET, str(metadata_map.get("namespace", "")), str(metadata_map.get("name", "")) or f"#{number}"
     )
 
 

@@ -23,6 +23,7 @@ from argosy.kube.objects.base64url import decode_base64url, encode_base64url
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.schema import field_error
 from argosy.kube.schema.api_resource import ApiResource
+from argosy.kube.well_known_kinds import AUTHENTICATION_API_VERSION
 from argosy.sandbox.apiserver import status_errors
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class ServiceAccountTokens:
         metadata = {key: account["metadata"][key] for key in ("name", "namespace")}
         return {
             "kind": "TokenRequest",
-            "apiVersion": "authentication.k8s.io/v1",
+            "apiVersion": AUTHENTICATION_API_VERSION,
             "metadata": {**metadata, "creationTimestamp": format_timestamp(now)},
             "spec": {
                 "audiences": audiences,

@@ -15,6 +15,7 @@ from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.resource_key import GroupKind
 from argosy.kube.schema import selectors
+from argosy.kube.well_known_kinds import AUTHENTICATION_API_VERSION
 from argosy.sandbox.apiserver import metadata as meta
 from argosy.sandbox.apiserver import status_errors
 from argosy.sandbox.apiserver.access_reviews import AccessReviews, TokenReviewer
@@ -32,7 +33,7 @@ DISRUPTION_BUDGET_MESSAGE = "Cannot evict pod as it would violate the pod's disr
 BODY_KINDS = {
     "eviction": ("policy/v1", "Eviction"),
     "binding": ("v1", "Binding"),
-    "token": ("authentication.k8s.io/v1", "TokenRequest"),
+    "token": (AUTHENTICATION_API_VERSION, "TokenRequest"),
 }
 
 

@@ -15,6 +15,7 @@ from argosy.kube.controller import ControllerContext
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import EVENT
 from argosy.sandbox.simulators.owner_references_and_marks import append_simulated_note
 
 # Limit for Normal events, as in a kubelet: a thousand Pods must not cause ten thousand writes
@@ -64,7 +65,7 @@ class EventRecorder:
         name, count = self._recorded.pop(event_id, ("", 0))
         now = context.clock.now()
         namespace = involved["metadata"].get("namespace") or "default"
-        if name and await self._update_count(ResourceKey("", "Event", namespace, name), count + 1, now, context):
+        if name and await self._update_count(ResourceKey(*EVENT, namespace, name), count + 1, now, context):
             self._recorded[event_id] = (name, count + 1)
             return
         manifest = self._build_event(involved, event, now, namespace)

@@ -24,6 +24,7 @@ from argosy.kube.controller.addon_loader import load_addons, run_addons
 from argosy.kube.objects import Manifest, dump_yaml, key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import load_definitions
+from argosy.kube.well_known_kinds import NAMESPACE
 from argosy.sandbox.apiserver.control_plane import ControlPlane
 from argosy.sandbox.apiserver.https_server import serve_https
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
@@ -79,7 +80,7 @@ class Stage:
         return {**manifest, "metadata": {**manifest["metadata"], "namespace": namespace}}
 
     async def _ensure_namespace(self, name: str) -> None:
-        if name and await self.cluster.get(ResourceKey("", "Namespace", "", name)) is None:
+        if name and await self.cluster.get(ResourceKey(*NAMESPACE, "", name)) is None:
             manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
             with contextlib.suppress(Conflict):
                 await self.cluster.create(manifest)

@@ -14,6 +14,7 @@ from argosy.gitops.health.setting_kind_names import parse_key_kind
 from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.kube.objects import read_yaml
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import CONFIG_MAP
 from argosy.web.api import request_response_schemas as schema
 from argosy.web.auth.accounts import LOGIN, read_accounts
 from argosy.web.request import RequestContext
@@ -144,7 +145,7 @@ def _build_plugin_list(request: RequestContext) -> list[dict[str, str]]:
 
 
 def _read_config_map(request: RequestContext, name: str) -> dict[str, str]:
-    config_map = request.cluster_view.cache.get(ResourceKey("", "ConfigMap", request.service.control_namespace, name))
+    config_map = request.cluster_view.cache.get(ResourceKey(*CONFIG_MAP, request.service.control_namespace, name))
     data = as_mapping((config_map or {}).get("data"))
     return {key: text for key, text in data.items() if isinstance(text, str)}
 

@@ -8,7 +8,7 @@ from argosy.gitops.policy.rbac import RbacEnforcer, RbacRequester
 from argosy.gitops.policy.rbac_config import RBAC_CM, read_access_policy
 from argosy.kube.client import ClusterReader
 from argosy.kube.resource_key import ResourceKey
-from argosy.kube.well_known_kinds import APP_PROJECT
+from argosy.kube.well_known_kinds import APP_PROJECT, CONFIG_MAP
 from argosy.web.auth.accounts import read_config_map_data
 
 
@@ -16,9 +16,7 @@ async def check_permission(
     cluster: ClusterReader, namespace: str, subject: str, resource: str, action: str, rbac_object: str
 ) -> tuple[bool, tuple[str, ...]]:
     """Return whether the request is allowed, and policy errors. `subject`: an account, or a project role name."""
-    policy = read_access_policy(
-        read_config_map_data(await cluster.get(ResourceKey("", "ConfigMap", namespace, RBAC_CM)))
-    )
+    policy = read_access_policy(read_config_map_data(await cluster.get(ResourceKey(*CONFIG_MAP, namespace, RBAC_CM))))
     projects = await cluster.list(APP_PROJECT, namespace=namespace)
     enforcer = RbacEnforcer(policy, [read_project(project) for project in projects.items])
     requester = RbacRequester(subject, is_project_role=parse_role_subject(subject) is not None)

@@ -22,6 +22,7 @@ from argosy.kube.controller.clock import SYSTEM_CLOCK, Clock
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import CONFIG_MAP, SECRET
 from argosy.web.auth import passwords
 from argosy.web.auth.accounts import (
     ACCOUNTS_SECRET,
@@ -57,7 +58,7 @@ class AccountStore:
         self.hashing = hashing or PasswordHasher()
 
     async def list_accounts(self) -> dict[str, Account]:
-        settings = await self._cluster.get(ResourceKey("", "ConfigMap", self._namespace, SETTINGS_CONFIG_MAP))
+        settings = await self._cluster.get(ResourceKey(*CONFIG_MAP, self._namespace, SETTINGS_CONFIG_MAP))
         return read_accounts(
             read_config_map_data(settings), decode_secret_data(await self._load_secret(ACCOUNTS_SECRET))
         )
@@ -103,7 +104,7 @@ class AccountStore:
             "data": _encode_secret_data({"password": passwords.generate_password().encode()}),
         }
         with contextlib.suppress(Conflict):  # another server was first
-            await self._cluster.patch(ResourceKey("", "Secret", self._namespace, INITIAL_ADMIN_SECRET), patch)
+            await self._cluster.patch(ResourceKey(*SECRET, self._namespace, INITIAL_ADMIN_SECRET), patch)
 
     async def load_initial_password(self) -> str:
         password = decode_secret_data(await self._load_secret(INITIAL_ADMIN_SECRET)).get("password")
@@ -116,7 +117,7 @@ class AccountStore:
     async def set_password(self, name: str, password: str) -> None:
         """Set the password. All earlier sessions and tokens of the account become invalid."""
         await self.get_account(name)
-        settings = await self._cluster.get(ResourceKey("", "ConfigMap", self._namespace, SETTINGS_CONFIG_MAP))
+        settings = await self._cluster.get(ResourceKey(*CONFIG_MAP, self._namespace, SETTINGS_CONFIG_MAP))
         passwords.check_password_pattern(password, read_config_map_data(settings).get("passwordPattern", ""))
         password_hash = await self.hashing.hash_password(password)
 
@@ -182,7 +183,7 @@ class AccountStore:
     # -- cluster ------------------------------------------------------------------------------------------------
 
     async def _load_secret(self, name: str) -> Manifest | None:
-        return await self._cluster.get(ResourceKey("", "Secret", self._namespace, name))
+        return await self._cluster.get(ResourceKey(*SECRET, self._namespace, name))
 
     async def _create_secret_if_missing(self, name: str, data: Mapping[str, bytes]) -> None:
         """Create a Secret if it does not exist."""
@@ -220,7 +221,7 @@ class AccountStore:
             version = secret["metadata"]["resourceVersion"]
             patch = {"metadata": {"resourceVersion": version}, "data": _encode_secret_data(data)}
             try:
-                await self._cluster.patch(ResourceKey("", "Secret", self._namespace, ACCOUNTS_SECRET), patch)
+                await self._cluster.patch(ResourceKey(*SECRET, self._namespace, ACCOUNTS_SECRET), patch)
             except Conflict:
                 continue
             return True

@@ -18,7 +18,7 @@ from argosy.gitops.policy.rbac_config import RBAC_CM, AccessPolicy, read_access_
 from argosy.kube.client import ClusterReader
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey
-from argosy.kube.well_known_kinds import APP_PROJECT
+from argosy.kube.well_known_kinds import APP_PROJECT, CONFIG_MAP, SECRET
 from argosy.web.auth.accounts import (
     ACCOUNTS_SECRET,
     SETTINGS_CONFIG_MAP,
@@ -68,7 +68,7 @@ class AccountState:
     @property
     def secrets(self) -> Mapping[str, bytes]:
         return self._parse_once(
-            "secrets", lambda: decode_secret_data(self._get(ResourceKey("", "Secret", self.namespace, ACCOUNTS_SECRET)))
+            "secrets", lambda: decode_secret_data(self._get(ResourceKey(*SECRET, self.namespace, ACCOUNTS_SECRET)))
         )
 
     @property
@@ -125,7 +125,7 @@ class AccountState:
         )
 
     def _find_secret(self, name: str) -> Manifest | None:
-        return self._get(ResourceKey("", "Secret", self.namespace, name))
+        return self._get(ResourceKey(*SECRET, self.namespace, name))
 
     @property
     def revoked_sessions(self) -> Mapping[str, str]:
@@ -188,7 +188,7 @@ class AccountState:
         return value
 
     def _get_config_map(self, name: str) -> Manifest | None:
-        return self._get(ResourceKey("", "ConfigMap", self.namespace, name))
+        return self._get(ResourceKey(*CONFIG_MAP, self.namespace, name))
 
     def _get(self, key: ResourceKey) -> Manifest | None:
         return self._direct_reads[key] if key in self._direct_reads else self._cache.get(key)

@@ -18,6 +18,7 @@ from argosy.kube.client import Cluster
 from argosy.kube.controller.clock import SYSTEM_CLOCK, Clock
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import CONFIG_MAP
 
 CONFIG_MAP_NAME: Final = "argosy-login-attempts"
 MAX_FAILURES: Final = 5  # argo: failures
@@ -51,7 +52,7 @@ class _AttemptLimit(NamedTuple):
 class LoginRateLimiter:
     def __init__(self, cluster: Cluster, namespace: str, clock: Clock = SYSTEM_CLOCK) -> None:
         self._cluster, self._clock = cluster, clock
-        self._key = ResourceKey("", "ConfigMap", namespace, CONFIG_MAP_NAME)
+        self._key = ResourceKey(*CONFIG_MAP, namespace, CONFIG_MAP_NAME)
         self._lock = asyncio.Lock()
         self._refusals: dict[tuple[str, str], tuple[float, list[str]]] = {}  # refusals: time of the read, and attempts
 

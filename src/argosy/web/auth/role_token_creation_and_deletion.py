@@ -12,6 +12,7 @@ from argosy.gitops.application_client.application_service import MAX_WRITE_ATTEM
 from argosy.gitops.application_client.appproject_operations import load_project
 from argosy.gitops.policy.builtin_and_project_roles import format_role_subject
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import SECRET
 from argosy.web.auth.account_password_token_store import generate_token_id
 from argosy.web.auth.accounts import (
     ACCOUNTS_SECRET,
@@ -54,7 +55,7 @@ async def add_role_token(
         role_entry[TOKENS_FIELD] = [*(role_entry.get(TOKENS_FIELD) or ()), entry]
         records[:] = [record]
 
-    secret = await service.cluster.get(ResourceKey("", "Secret", service.control_namespace, ACCOUNTS_SECRET))
+    secret = await service.cluster.get(ResourceKey(*SECRET, service.control_namespace, ACCOUNTS_SECRET))
     key = decode_secret_data(secret).get(SIGNING_KEY, b"")
     check_signing_key(key)
     await _update_project(service, project, append_record)

@@ -13,6 +13,7 @@ from argosy.errors import ClusterError, Conflict
 from argosy.kube.client import Cluster
 from argosy.kube.controller.clock import Clock
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import CONFIG_MAP
 from argosy.web.auth.cached_accounts_and_policy import SESSIONS_CONFIG_MAP
 
 MAX_REVOKED_SESSIONS: Final = 5_000
@@ -23,7 +24,7 @@ REVOKED_BEFORE_KEY: Final = "before"  # key; sessions that started earlier are r
 class SessionRevocations:
     def __init__(self, cluster: Cluster, namespace: str, clock: Clock) -> None:
         self._cluster, self._clock = cluster, clock
-        self._key = ResourceKey("", "ConfigMap", namespace, SESSIONS_CONFIG_MAP)
+        self._key = ResourceKey(*CONFIG_MAP, namespace, SESSIONS_CONFIG_MAP)
         self._revoked_here: dict[str, str] = {}  # revoked by this process; the cluster view follows later
 
     def is_revoked(self, session: str, started_at: int, revoked: Mapping[str, str]) -> bool:

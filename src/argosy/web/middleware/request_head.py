@@ -9,6 +9,7 @@ from collections.abc import MutableMapping
 from typing import Any
 
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import CONFIG_MAP
 from argosy.web import request_limits
 from argosy.web.middleware import client_address, host_check
 from argosy.web.request import RequestRejected
@@ -39,7 +40,7 @@ def read_headers(scope: Scope, options: ServeOptions) -> dict[str, str]:
 def find_peer(site: Site, scope: Scope) -> str:
     """Find the IP address of the client."""
     direct = scope["client"][0] if scope.get("client") else ""
-    settings = site.cluster_view.cache.get(ResourceKey("", "ConfigMap", site.service.control_namespace, "argosy-cm"))
+    settings = site.cluster_view.cache.get(ResourceKey(*CONFIG_MAP, site.service.control_namespace, "argosy-cm"))
     proxies = str(((settings or {}).get("data") or {}).get(client_address.PROXIES_SETTING) or "")
     return client_address.find_client_address(direct, ",".join(_get_all(scope, b"x-forwarded-for")), proxies)
 

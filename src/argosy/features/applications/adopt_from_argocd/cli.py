@@ -19,12 +19,12 @@ from argosy.cli.subcommand_flags_and_runner import (
     run_with_service,
 )
 from argosy.errors import UserError
+from argosy.kube.well_known_kinds import CLI_API_VERSION
 
 if TYPE_CHECKING:
     from argosy.gitops.application_client.application_service import ApplicationService
     from argosy.gitops.application_client.argocd_adoption import AdoptionMove
 
-API_VERSION = "cli.argosy.dev/v1"
 PAST_TENSES = {"adopt": "adopted", "hand-back": "handed back"}
 
 
@@ -100,7 +100,7 @@ async def _run_moves(service: ApplicationService, args: argparse.Namespace, move
                 print(f"application '{planned_move.app.name}' {PAST_TENSES[args.part]}")
     if is_json:
         items = [planned_move.to_wire() for planned_move in moves]
-        header = {"apiVersion": API_VERSION, "kind": "MovePlan", "way": args.part, "done": bool(needed_moves)}
+        header = {"apiVersion": CLI_API_VERSION, "kind": "MovePlan", "way": args.part, "done": bool(needed_moves)}
         print_document({**header, "items": items}, "json")
     if is_refused:
         return 1 if args.dry_run else EXIT_REFUSED

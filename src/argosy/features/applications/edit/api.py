@@ -28,6 +28,7 @@ from argosy.gitops.policy.projects import permits_application_namespace
 from argosy.gitops.reconciler.unknown_state import validate_application
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.json_equality import is_equal_json
+from argosy.kube.well_known_kinds import ARGOPROJ_API_VERSION
 from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.body_fields import BodyReader, rename_flags_to_body_fields
 from argosy.web.caller_application_service import build_reader, build_service, wait_until_visible
@@ -37,7 +38,7 @@ from argosy.web.responses import JsonResponse
 from argosy.web.route import QueryParameter, RequiresPermission, ResolvedObject, Route
 
 WRITABLE_METADATA: Final = ("labels", "annotations", "finalizers")  # the only metadata taken from a body
-APPLICATION_TYPE_META: Final = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application"}
+APPLICATION_TYPE_META: Final = {"apiVersion": ARGOPROJ_API_VERSION, "kind": "Application"}
 BuildManifest = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 

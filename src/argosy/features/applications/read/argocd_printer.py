@@ -20,6 +20,7 @@ from argosy.gitops.application_client.app_state_reader import (
 from argosy.gitops.application_client.sync_window_description import describe_sync_windows, list_assigned_windows
 from argosy.gitops.reconciler.settings_watch import ARGOCD_CM
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import CONFIG_MAP
 
 if TYPE_CHECKING:
     from argosy.gitops.application import Application
@@ -85,7 +86,7 @@ async def _render_objects(reader: ApplicationReader, app: Application, output: s
 
 def get_page_url(reader: ApplicationReader, app: Application) -> str:
     """argo: The page of the Application, if argocd-cm has a url; argosy's CLI has no server address."""
-    settings = reader.cache.get(ResourceKey("", "ConfigMap", reader.service.control_namespace, ARGOCD_CM)) or {}
+    settings = reader.cache.get(ResourceKey(*CONFIG_MAP, reader.service.control_namespace, ARGOCD_CM)) or {}
     url = str((settings.get("data") or {}).get("url") or "").rstrip("/")
     return f"{url}/applications/{app.name}" if url else status_summary.NONE_TEXT
 

@@ -22,7 +22,7 @@ from argosy.gitops.policy.sync_windows import WindowError, evaluate_sync_windows
 from argosy.gitops.status.status_json_conversions import as_mapping, omit_empty
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
-from argosy.kube.well_known_kinds import EVENT
+from argosy.kube.well_known_kinds import CONFIG_MAP, EVENT
 from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.paging import ARGO_PAGING, build_argo_page
 from argosy.web.caller_application_service import build_reader, build_service
@@ -85,7 +85,7 @@ async def list_object_links(request: RequestContext) -> JsonResponse:
 def _build_links(
     reader: ApplicationReader, app: Application, setting: str, extra_values: dict[str, Any]
 ) -> dict[str, Any]:
-    config_map = reader.cache.get(ResourceKey("", "ConfigMap", reader.service.control_namespace, "argocd-cm")) or {}
+    config_map = reader.cache.get(ResourceKey(*CONFIG_MAP, reader.service.control_namespace, "argocd-cm")) or {}
     text = as_mapping(config_map.get("data")).get(setting)
     project = reader.reconciler_settings.projects.get(app.project)
     values = {

@@ -14,6 +14,7 @@ from argosy.cli.exit_codes import EXIT_ERROR, EXIT_NEGATIVE, EXIT_OK
 from argosy.cli.subcommand_flags_and_runner import confirm, is_interactive, print_document, print_message
 from argosy.cli.tables import TerminalOutput, drop_control_characters, format_count
 from argosy.errors import UserError
+from argosy.kube.well_known_kinds import CLI_API_VERSION
 
 if TYPE_CHECKING:
     from argosy.features.notebooks.files.lint import LintRemark
@@ -113,7 +114,7 @@ def _lint_report_to_wire(
         for path in readable
     ]
     return {
-        "apiVersion": "cli.argosy.dev/v1",
+        "apiVersion": CLI_API_VERSION,
         "kind": "LintReport",
         "remarks": [remark.to_wire() for remark in remarks],
         "notebooks": counts,
@@ -158,7 +159,7 @@ def diff(args: argparse.Namespace) -> int:
     result = compare_notebooks(load_notebook(args.executed), load_notebook(args.golden), read_comparison(args))
     with keep_exit_code(EXIT_NEGATIVE if result.differences else EXIT_OK) as code:
         if args.output == "json":
-            data = {"apiVersion": "cli.argosy.dev/v1", "kind": "NotebookDiff", **result.to_wire()}
+            data = {"apiVersion": CLI_API_VERSION, "kind": "NotebookDiff", **result.to_wire()}
             print_document(
                 {
                     **data,
@@ -254,7 +255,7 @@ def params(args: argparse.Namespace) -> int:
         items = [
             {"name": item.name, "type": item.type, "default": item.default, "about": item.about} for item in parameters
         ]
-        print_document({"apiVersion": "cli.argosy.dev/v1", "kind": "NotebookParameters", "parameters": items}, "json")
+        print_document({"apiVersion": CLI_API_VERSION, "kind": "NotebookParameters", "parameters": items}, "json")
     elif parameters:
         rows = [[parameter.name, parameter.type or "-", parameter.default, parameter.about] for parameter in parameters]
         print("\n".join(TerminalOutput(sys.stdout).format_table(["NAME", "TYPE", "DEFAULT", "ABOUT"], rows)))

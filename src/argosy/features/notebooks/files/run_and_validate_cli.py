@@ -14,6 +14,7 @@ from argosy.cli.exit_codes import EXIT_INTERRUPTED, EXIT_NEGATIVE, EXIT_OK
 from argosy.cli.subcommand_flags_and_runner import print_document, print_message
 from argosy.cli.tables import TerminalOutput, drop_control_characters, format_count
 from argosy.features.notebooks.files.cli import comparison_to_wire, read_comparison
+from argosy.kube.well_known_kinds import CLI_API_VERSION
 
 if TYPE_CHECKING:
     from argosy.features.notebooks.files.notebook_file_run import FinishedRun, NotebookRunRequest
@@ -76,7 +77,7 @@ def validate(args: argparse.Namespace) -> int:
     with keep_exit_code(EXIT_INTERRUPTED if is_interrupted else EXIT_NEGATIVE if failed_runs else EXIT_OK) as code:
         if args.output == "json":
             items = [_run_to_wire(finished, args) for finished in finished_runs]
-            print_document({"apiVersion": "cli.argosy.dev/v1", "kind": "NotebookRunList", "items": items}, "json")
+            print_document({"apiVersion": CLI_API_VERSION, "kind": "NotebookRunList", "items": items}, "json")
         sys.stdout.flush()
         if interrupted_early is not None:
             _report_early_interrupt(interrupted_early)
@@ -303,4 +304,4 @@ def _run_to_wire(finished_run: FinishedRun, args: argparse.Namespace) -> dict[st
         "junit": str(_choose_path(args, "junit", finished_run)),
     }
     files["executed"] = str(finished_run.run.executed)
-    return {"apiVersion": "cli.argosy.dev/v1", "kind": "NotebookRun", **finished_run.results, "files": files}
+    return {"apiVersion": CLI_API_VERSION, "kind": "NotebookRun", **finished_run.results, "files": files}

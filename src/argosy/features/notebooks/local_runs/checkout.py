@@ -25,6 +25,7 @@ from argosy.gitops.source.repository_mirrors import Repositories
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import SECRET
 
 KNOWN_HOSTS, TLS_CERTIFICATES = "argocd-ssh-known-hosts-cm", "argocd-tls-certs-cm"
 MAX_FILES, MAX_TOTAL_BYTES, MAX_FOLDER_DEPTH = 20_000, 512 << 20, 64
@@ -46,7 +47,7 @@ class NotebookRepositories:
         repositories.trust = HostTrust(hosts, await load_config_map_data(TLS_CERTIFICATES, cluster))
         scope = f"{namespace}/{location.secret}" if location.secret else ""
         if scope:
-            secret = await cluster.get(ResourceKey("", "Secret", namespace, location.secret))
+            secret = await cluster.get(ResourceKey(*SECRET, namespace, location.secret))
             self._credentials[scope, location.url] = read_credential(location, scope, secret)
             repositories.credentials = tuple(self._credentials.values())
         return await repositories.checkout(location.url, location.ref, project=scope, max_age=MAX_REF_AGE_SECONDS)

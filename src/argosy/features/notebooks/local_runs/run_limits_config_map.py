@@ -15,6 +15,7 @@ from argosy.kube.client import Cluster
 from argosy.kube.objects.allowed_ports_setting_parser import parse_ports
 from argosy.kube.resource_key import CONTROL_NAMESPACES, ResourceKey
 from argosy.kube.schema import quantity
+from argosy.kube.well_known_kinds import CONFIG_MAP
 
 ARGOSY_CM: Final = "argosy-cm"
 PARALLEL_SETTING, MEMORY_SETTING, NETWORK_SETTING, STORAGE_SETTING = (
@@ -47,7 +48,7 @@ def read_settings(data: Mapping[str, str]) -> LocalRunSettings:
 async def load_config_map_data(name: str, cluster: Cluster) -> Mapping[str, str]:
     """Data of a ConfigMap in a control namespace; empty if it does not exist."""
     for namespace in CONTROL_NAMESPACES:
-        config_map = await cluster.get(ResourceKey("", "ConfigMap", namespace, name))
+        config_map = await cluster.get(ResourceKey(*CONFIG_MAP, namespace, name))
         if config_map is not None:
             return {str(key): str(value) for key, value in (config_map.get("data") or {}).items()}
     return {}

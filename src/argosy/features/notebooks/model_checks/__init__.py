@@ -20,11 +20,10 @@ from argosy.kube.client import Cluster
 from argosy.kube.controller import ControllerContext
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey
-from argosy.kube.well_known_kinds import DEPLOYMENT, SERVICE
+from argosy.kube.well_known_kinds import AUTHORIZATION_API_VERSION, DEPLOYMENT, SERVICE
 from argosy.observability.redaction.text_redaction import redact
 
 REQUEST_TIMEOUT_SECONDS: Final = 10.0
-REVIEW_API_VERSION: Final = "authorization.k8s.io/v1"
 
 Fields = dict[str, Any]
 
@@ -68,7 +67,7 @@ async def _check_platform_access(job: NotebookJob, kind: GroupKind, plural: str,
 
 async def _can_read_models(job: NotebookJob, kind: GroupKind, plural: str, cluster: Cluster) -> bool:
     attributes = {"namespace": job.namespace, "verb": "get", "group": kind.group, "resource": plural}
-    review = {"apiVersion": REVIEW_API_VERSION, "kind": "SelfSubjectAccessReview", "metadata": {}}
+    review = {"apiVersion": AUTHORIZATION_API_VERSION, "kind": "SelfSubjectAccessReview", "metadata": {}}
     try:
         response = await cluster.create({**review, "spec": {"resourceAttributes": attributes}})
     except ClusterError:

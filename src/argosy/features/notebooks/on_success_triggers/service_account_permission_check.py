@@ -13,10 +13,10 @@ from argosy.errors import Forbidden, UserError
 from argosy.features.notebooks.local_runs.run_limits_config_map import ARGOSY_CM, load_config_map_data
 from argosy.features.notebooks.notebook_validation_job_parser import NotebookJob
 from argosy.kube.client import Cluster
+from argosy.kube.well_known_kinds import AUTHORIZATION_API_VERSION
 
 # In argosy-cm: globs; if set, only these namespaces and the job's own.
 NAMESPACES_SETTING: Final = "triggers.namespaces"
-REVIEW_API_VERSION: Final = "authorization.k8s.io/v1"
 
 
 class ResourceAccess(NamedTuple):
@@ -42,7 +42,7 @@ async def check_permission(job: NotebookJob, access: ResourceAccess, cluster: Cl
     attributes = {name: value for name, value in access._asdict().items() if value}
     groups = ["system:serviceaccounts", f"system:serviceaccounts:{job.namespace}", "system:authenticated"]
     review = {
-        "apiVersion": REVIEW_API_VERSION, "kind": "SubjectAccessReview", "metadata": {},
+        "apiVersion": AUTHORIZATION_API_VERSION, "kind": "SubjectAccessReview", "metadata": {},
         "spec": {"user": username, "groups": groups, "resourceAttributes": attributes},
     }  # fmt: skip
     try:

@@ -24,6 +24,7 @@ from argosy.kube.client import Cluster
 from argosy.kube.controller import ControllerContext
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import CONFIG_MAP
 
 MANAGER: Final = "notebooks"
 # Seconds between two reads of a Pod: a hundred of them must not keep an API server busy.
@@ -99,7 +100,7 @@ class PodRuns:
 
 async def _ensure_runner_config_map(job: NotebookJob, cluster: Cluster) -> None:
     """Ensure that the runner ConfigMap exists, and that this job is one of its owners."""
-    key = ResourceKey("", "ConfigMap", job.namespace, runner_archive_config_map.build_config_map_name())
+    key = ResourceKey(*CONFIG_MAP, job.namespace, runner_archive_config_map.build_config_map_name())
     owner = {**object_metadata.build_owner_reference(job), "controller": False}
     live = await cluster.get(key)
     if live is None:

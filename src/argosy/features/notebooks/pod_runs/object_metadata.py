@@ -12,7 +12,7 @@ from argosy.features.notebooks.notebook_validation_job_parser import API_VERSION
 from argosy.features.notebooks.run_backend import RunKey, build_pod_name
 from argosy.kube.objects import Manifest, get_annotation
 from argosy.kube.resource_key import ResourceKey
-from argosy.kube.well_known_kinds import NOTEBOOK_JOB
+from argosy.kube.well_known_kinds import CONFIG_MAP, NOTEBOOK_JOB, POD
 
 OPERATOR: Final = "jupyter-notebook-validator-operator"
 INPUT_FILE, EVENTS_KEY, RESULTS_KEY = "errand.json", "events.jsonl", "results.json"
@@ -20,11 +20,11 @@ JOB_LABEL: Final = "notebookvalidationjob"
 
 
 def pod_key(job: ResourceKey) -> ResourceKey:
-    return ResourceKey("", "Pod", job.namespace, build_pod_name(job.name))
+    return ResourceKey(*POD, job.namespace, build_pod_name(job.name))
 
 
 def config_map_key(job: ResourceKey) -> ResourceKey:
-    return ResourceKey("", "ConfigMap", job.namespace, build_pod_name(job.name))
+    return ResourceKey(*CONFIG_MAP, job.namespace, build_pod_name(job.name))
 
 
 def build_labels(job: NotebookJob, component: str = "validation-pod") -> dict[str, str]:

@@ -15,7 +15,7 @@ from argosy.gitops.coexistence.argocd_settings_location import ArgoCDInstallatio
 from argosy.gitops.delivery_file.delivery_value_types import DeliveryEnvironment, DeliveryFile, SyncMode
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey
-from argosy.kube.well_known_kinds import APPLICATION, SECRET
+from argosy.kube.well_known_kinds import APPLICATION, ARGOPROJ_API_VERSION, SECRET
 
 ROLE_BINDING: Final = GroupKind("rbac.authorization.k8s.io", "RoleBinding")
 
@@ -90,7 +90,7 @@ def build_application(
         # argo: InferenceService has no status subresource in old clusters, so its status would show as a diff
         "ignoreDifferences": [{"group": "serving.kserve.io", "kind": "InferenceService", "jsonPointers": ["/status"]}],
     }
-    return {"apiVersion": "argoproj.io/v1alpha1", "kind": APPLICATION.kind, "metadata": metadata, "spec": spec}
+    return {"apiVersion": ARGOPROJ_API_VERSION, "kind": APPLICATION.kind, "metadata": metadata, "spec": spec}
 
 
 def _sync_policy(environment: DeliveryEnvironment) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from argosy.kube.objects.go_format import format_value
 from argosy.kube.resource_key import GroupKind
 from argosy.kube.schema.field_error import format_go_value
 from argosy.kube.schema.selectors.field_selector_parser import FieldSelector
+from argosy.kube.well_known_kinds import EVENT, JOB, NAMESPACE, NODE, POD, REPLICATION_CONTROLLER, SECRET, SERVICE
 
 FieldValueReader = Callable[[Manifest], str]
 
@@ -92,7 +93,7 @@ _SOURCE_FIELDS = ("source.component", "deprecatedSource.component", "reportingCo
 _DEFAULT_FIELD_LABELS = FieldLabels(_NAME_AND_NAMESPACE_READERS, _UNKNOWN_FIELD_ERROR)
 
 FIELD_LABELS: Mapping[GroupKind, FieldLabels] = {
-    GroupKind("", "Pod"): FieldLabels(
+    POD: FieldLabels(
         _NAME_AND_NAMESPACE_READERS
         | _build_path_readers("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName")
         | _build_path_readers("status.phase", "status.nominatedNodeName")
@@ -105,15 +106,15 @@ FIELD_LABELS: Mapping[GroupKind, FieldLabels] = {
         },
         _UNSUPPORTED_FIELD_ERROR,
     ),
-    GroupKind("", "Node"): FieldLabels(
+    NODE: FieldLabels(
         _NAME_READERS | {"spec.unschedulable": _build_path_reader("spec.unschedulable", "false")},
         _UNSUPPORTED_FIELD_ERROR,
     ),
-    GroupKind("", "ReplicationController"): FieldLabels(
+    REPLICATION_CONTROLLER: FieldLabels(
         _NAME_AND_NAMESPACE_READERS | {"status.replicas": _build_path_reader("status.replicas", "0")},
         _UNSUPPORTED_FIELD_ERROR,
     ),
-    GroupKind("", "Event"): FieldLabels(
+    EVENT: FieldLabels(
         _NAME_AND_NAMESPACE_READERS
         | _build_path_readers("reason", "type")
         | {
@@ -140,16 +141,12 @@ FIELD_LABELS: Mapping[GroupKind, FieldLabels] = {
         | {"reportingController": _build_first_path_reader("reportingController", "reportingComponent")},
         _UNSUPPORTED_FIELD_ERROR,
     ),
-    GroupKind("", "Namespace"): FieldLabels(
-        _NAME_READERS | _build_path_readers("status.phase"), _UNSUPPORTED_FIELD_ERROR
-    ),
-    GroupKind("", "Secret"): FieldLabels(
-        _NAME_AND_NAMESPACE_READERS | _build_path_readers("type"), _UNSUPPORTED_FIELD_ERROR
-    ),
-    GroupKind("", "Service"): FieldLabels(
+    NAMESPACE: FieldLabels(_NAME_READERS | _build_path_readers("status.phase"), _UNSUPPORTED_FIELD_ERROR),
+    SECRET: FieldLabels(_NAME_AND_NAMESPACE_READERS | _build_path_readers("type"), _UNSUPPORTED_FIELD_ERROR),
+    SERVICE: FieldLabels(
         _NAME_AND_NAMESPACE_READERS | _build_path_readers("spec.clusterIP", "spec.type"), _UNSUPPORTED_FIELD_ERROR
     ),
-    GroupKind("batch", "Job"): FieldLabels(
+    JOB: FieldLabels(
         _NAME_AND_NAMESPACE_READERS | {"status.successful": _build_path_reader("status.succeeded", "0")},
         "field label {quoted} not supported for Job",
     ),

@@ -11,6 +11,7 @@ from typing import Final
 
 from argosy.annotations import PART_OF
 from argosy.kube.objects import Manifest
+from argosy.kube.well_known_kinds import ARGOPROJ_API_VERSION
 from argosy.sandbox.simulators.openshift_gitops import config_maps
 from argosy.sandbox.simulators.openshift_gitops.kinds_and_labels import (
     NAME_LABEL,
@@ -131,4 +132,4 @@ def _build_default_project(namespace: str) -> Manifest:
         "destinations": [{"namespace": "*", "server": "*"}],
         "sourceRepos": ["*"],
     }
-    return build_simulated("argoproj.io/v1alpha1", "AppProject", "default", namespace, spec=spec)
+    return build_simulated(ARGOPROJ_API_VERSION, "AppProject", "default", namespace, spec=spec)

@@ -12,6 +12,7 @@ from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, get_annotation
 from argosy.kube.objects.allowed_ports_setting_parser import parse_ports
 from argosy.kube.resource_key import CONTROL_NAMESPACES, ResourceKey
+from argosy.kube.well_known_kinds import CONFIG_MAP
 
 NETWORK_SETTING: Final = "notebooks.network"
 
@@ -20,7 +21,7 @@ async def load_allowed_outbound_ports(pod: Manifest, cluster: Cluster) -> tuple[
     if get_annotation(pod, NETWORK) != "on":
         return ()
     for namespace in CONTROL_NAMESPACES:
-        config_map = await cluster.get(ResourceKey("", "ConfigMap", namespace, "argosy-cm"))
+        config_map = await cluster.get(ResourceKey(*CONFIG_MAP, namespace, "argosy-cm"))
         if config_map is not None:
             return parse_ports(str((config_map.get("data") or {}).get(NETWORK_SETTING) or "")) or ()
     return ()

@@ -17,6 +17,7 @@ from argosy.kube.client import Cluster
 from argosy.kube.client.kubeconfig import load_kubeconfig
 from argosy.kube.objects import Manifest, dump_yaml
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import AUTHENTICATION_API_VERSION
 from argosy.sandbox.simulators.pod_processes.command_and_environment import ContainerConfigError
 from argosy.sandbox.simulators.pod_processes.volumes import create_folder, set_owner
 
@@ -83,7 +84,7 @@ async def write_service_account_files(
 
 async def _request_token(service_account: ResourceKey, cluster: Cluster) -> str:
     request = {
-        "apiVersion": "authentication.k8s.io/v1",
+        "apiVersion": AUTHENTICATION_API_VERSION,
         "kind": "TokenRequest",
         "metadata": {"namespace": service_account.namespace, "name": service_account.name},
         "spec": {"expirationSeconds": TOKEN_LIFETIME_SECONDS},
