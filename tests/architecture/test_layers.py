@@ -84,7 +84,7 @@ PAGES = ("features", "web.api", "web.live_updates", "web.display_preference_form
          "web.static_files")  # fmt: skip
 BUILDS_THE_SERVER = "features.serve"
 
-PARTS_OF_SYNC = """auto_sync_decision client_side_apply_patch_builder container_images health_gate_annotations
+PARTS_OF_SYNC = """auto_sync_decision client_side_apply_patch_builder health_gate_annotations
     managed_fields_migration effective_apply_and_prune_options sync_options retry rollback_request sync_plan
     task_order task_states task_validation"""
 PARTS_OF_PROMOTE = """classified_manifest_fields edit_verification file_edits gates promotion_changes

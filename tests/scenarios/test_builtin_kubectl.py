@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.features.demo.missing_command_scripts import write_command_stubs
+from argosy.features.demo.in_process_demo_stack import write_command_stubs
 from argosy.features.kubectl.installed_programs import find_kubectl, render_argosy_script
 from support.clusters import KUBECTL, Finished, Sandbox, kubectl, sandbox
 from support.deadlines import HANG_SECONDS

@@ -14,6 +14,7 @@ from argosy.errors import UserError
 
 if TYPE_CHECKING:
     from argosy.gitops.application_client.application_service import ApplicationService
+    from argosy.kube.client import ClusterReader
     from argosy.web.auth.account_password_token_store import AccountStore
     from argosy.web.auth.accounts import Account, TokenRecord
 
@@ -147,16 +148,33 @@ def run_get(args: argparse.Namespace) -> int:
 
 def run_can_i(args: argparse.Namespace) -> int:
     async def work(app_service: ApplicationService) -> int:
-        from argosy.web.auth.account_can_i_check import check_permission
-
         query = (args.account, args.resource, args.action, args.object)
-        is_allowed, faults = await check_permission(app_service.cluster, app_service.control_namespace, *query)
+        is_allowed, faults = await _check_permission(app_service.cluster, app_service.control_namespace, *query)
         for fault in faults:
             print_message(f"argosy: {fault}")
         print("yes" if is_allowed else "no")
         return 0  # argo: exit code 0 for both answers
 
     return run_with_service(args, work)
+
+
+async def _check_permission(
+    cluster: ClusterReader, namespace: str, subject: str, resource: str, action: str, rbac_object: str
+) -> tuple[bool, tuple[str, ...]]:
+    """Return whether the request is allowed, and policy errors. `subject`: an account, or a project role name."""
+    from argosy.gitops.application.project_spec import read_project
+    from argosy.gitops.policy.builtin_and_project_roles import parse_role_subject
+    from argosy.gitops.policy.rbac import RbacEnforcer, RbacRequester
+    from argosy.gitops.policy.rbac_config import RBAC_CM, read_access_policy
+    from argosy.kube.resource_key import ResourceKey
+    from argosy.kube.well_known_kinds import APP_PROJECT, CONFIG_MAP
+    from argosy.web.auth.accounts import read_config_map_data
+
+    policy = read_access_policy(read_config_map_data(await cluster.get(ResourceKey(*CONFIG_MAP, namespace, RBAC_CM))))
+    projects = await cluster.list(APP_PROJECT, namespace=namespace)
+    enforcer = RbacEnforcer(policy, [read_project(project) for project in projects.items])
+    requester = RbacRequester(subject, is_project_role=parse_role_subject(subject) is not None)
+    return enforcer.get_permissions(requester).may(resource, action, rbac_object), policy.faults
 
 
 def run_generate_token(args: argparse.Namespace) -> int:

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from argosy.errors import UserError
+from argosy.errors import ArgosyError, UserError
 from argosy.features.check.file_fix_writer import FixedFinding, UnfixedFinding, apply_fixes
 from argosy.features.check.folder_renderer import FolderRenderer
 from argosy.features.check.previous_state_rules import list_history_violations
-from argosy.features.check.remote_ref_existence import FetchRefs, RemoteRefs
 from argosy.features.check.repository_model_builder import RepositoryScanner
 from argosy.gitops.analysis.finding import Finding
 from argosy.gitops.analysis.repository_view import DeclaredEnvironment, RepositoryView
@@ -34,6 +33,9 @@ from argosy.gitops.workspace.manifest_files import find_top_folder, has_notebook
 
 if TYPE_CHECKING:
     from argosy.gitops.delivery_file.delivery_value_types import DeliveryFile
+    from argosy.gitops.source.git.refs import Refs
+
+FetchRefs = Callable[[str], "Refs"]
 
 
 @dataclass(frozen=True)
@@ -205,3 +207,25 @@ def _describe_unknown_kinds(repository: RepositoryView) -> list[str]:
     return [
         f"no schema found for {kinds_text}: their fields were not checked; keep the CustomResourceDefinitions in Git"
     ]
+
+
+class RemoteRefs:
+    """Refs of remote repositories; an unreachable repository is tried and noted once."""
+
+    def __init__(self, fetch_refs: FetchRefs | None) -> None:
+        self._fetch_refs = fetch_refs
+        self._unreachable_urls: set[str] = set()
+        self.notes: list[str] = []
+
+    def find_missing_ref_error(self, url: str, ref: str) -> str:
+        from argosy.gitops.source.git.refs import SHORT_COMMIT_ID
+
+        if self._fetch_refs is None or url in self._unreachable_urls or SHORT_COMMIT_ID.fullmatch(ref):
+            return ""  # a commit is not listed
+        try:
+            refs = self._fetch_refs(url)
+        except ArgosyError as error:
+            self._unreachable_urls.add(url)
+            self.notes.append(f"branches and tags were not checked: {error}")
+            return ""
+        return "" if refs.find_commit(ref) else refs.unknown_ref_error(ref, "", url).message

@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from argosy.cli.sandbox_data_folder_and_lock import DEMO_NAME, DataFolder, get_state_folder
+from argosy.cli.sandbox_data_folder_and_lock import DEMO_NAME, DataFolder, get_state_folder, write_private_text
 from argosy.errors import UserError
 from argosy.features.demo.examples import DemoExample, choose_example
 from argosy.features.demo.failure_drills import find_active_drills
 from argosy.features.demo.initial_demo_state import ReportSetupProgress
-from argosy.features.demo.missing_command_scripts import write_command_stubs
 from argosy.features.demo.notebook import write_notebook
 from argosy.features.demo.page_server import run_web_server
+from argosy.features.kubectl.installed_programs import find_program, render_argosy_script
 from argosy.features.local_sandbox.sandbox import CompleteRun, InnerTask, OnReady, SandboxOptions, run_in_folder
 from argosy.gitops.application_client.control_namespace import find_control_namespace
 from argosy.gitops.engine.engine import EngineOptions
@@ -31,6 +31,9 @@ PLAIN_ARGOCD: Final = "plain"
 SHUTDOWN_GRACE_SECONDS: Final = 0.3  # seconds: stop quickly; an interrupted sync resumes at the next start
 ADDONS_PATTERN: Final = "{operator},{simulators},notebooks,notifications"
 OPERATOR_ADDONS: Final = {"": "argocd_operator", PLAIN_ARGOCD: f"argocd_operator={PLAIN_ARGOCD}"}
+COMMAND_ARGUMENTS: Final[dict[str, tuple[str, ...]]] = {
+    "argosy": (), "argocd": ("--argocd-compat",), "oc": ("oc",), "kubectl": ("kubectl",),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -164,3 +167,15 @@ async def _run_unless_stopped(stop: asyncio.Event, coroutine: Coroutine[Any, Any
         stop_task.cancel()
         task.cancel()
         await asyncio.gather(task, stop_task, return_exceptions=True)
+
+
+def write_command_stubs(folder: Path) -> Path:
+    """Write the scripts that are missing on PATH; the folder must come last in PATH."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for name, arguments in COMMAND_ARGUMENTS.items():
+        file = folder / name
+        file.unlink(missing_ok=True)
+        if not find_program(name):
+            write_private_text(file, render_argosy_script(*arguments))
+            file.chmod(0o700)
+    return folder

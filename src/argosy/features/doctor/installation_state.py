@@ -11,13 +11,13 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import cache
 from typing import Final
 
 from argosy.annotations import LAST_APPLIED
 from argosy.errors import ArgosyError
 from argosy.features.doctor.forbidden_tolerant_reads import OptionalReads
 from argosy.features.doctor.reverted_settings_edits import list_reverted_edits
-from argosy.features.doctor.unmodified_argosy_health_checks import find_unmodified_bundled_checks
 from argosy.features.health_checks.argocd_install.health_settings_object import HealthSettings as ChecksPlace
 from argosy.features.health_checks.argocd_install.installed_health_check_verification import HealthVerification
 from argosy.features.health_checks.argocd_install.merge import HEALTH_KEY_PREFIX
@@ -30,8 +30,9 @@ from argosy.gitops.analysis.rules.live.stalled_and_repeated_syncs import find_la
 from argosy.gitops.application_client.control_namespace import LEADER_LEASE_NAME, keep_held_leases, list_member_leases
 from argosy.gitops.coexistence.argocd_detection import detect_engines_or_unknown
 from argosy.gitops.coexistence.argocd_settings_location import SETTINGS_CONFIG_MAP_NAME, ArgoCDInstallation
+from argosy.gitops.health.bundled_rules import list_profiles, load_bundled_rules, load_profile_rules
 from argosy.gitops.health.setting_kind_names import render_key_kind, render_kind
-from argosy.gitops.health.settings import read_config_maps
+from argosy.gitops.health.settings import read_config_maps, read_manifests
 from argosy.gitops.policy.applicationset_controller_detection import is_expanded
 from argosy.gitops.reconciler.setting_error_messages import RESTRICTING_KEYS, describe_fallback
 from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
@@ -321,3 +322,17 @@ def _list_removed_keys(view: InstallationView, config: Manifest | None) -> list[
 
 
 __all__ = ["InstallationState", "list_setting_violations", "read_installation"]
+
+
+def find_unmodified_bundled_checks(manifest: Manifest) -> frozenset[str]:
+    """Return the places of checks that argosy installed, as remarks name them."""
+    checks = read_manifests([manifest]).checks
+    return frozenset(check.where for check in checks if check.script.strip() in _bundled_scripts(check.pattern))
+
+
+@cache
+def _bundled_scripts(pattern: str) -> frozenset[str]:
+    rules = (load_bundled_rules(), *(load_profile_rules(profile) for profile in list_profiles()))
+    return frozenset(
+        rule.script.strip() for by_kind in rules for kind, rule in by_kind.items() if render_kind(*kind) == pattern
+    )

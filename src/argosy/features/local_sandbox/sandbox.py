@@ -16,18 +16,18 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from argosy.cli.sandbox_data_folder_and_lock import DataFolder, RunningInstance, write_private_text
+from argosy.errors import UserError
 from argosy.features.local_sandbox import kubeconfig
 from argosy.features.local_sandbox.component_logs_as_pod_logs import ComponentLogs
-from argosy.features.local_sandbox.pod_log_reader_choice import PodLogDispatcher
 from argosy.isolation.scratch_folders import create_scratch_folder
-from argosy.kube.client import Cluster, PodLogReader, SelectivePodLogReader
+from argosy.kube.client import AccessDescriber, Cluster, PodLogReader, PreviousPodLogReader, SelectivePodLogReader
 from argosy.kube.client.private_file_permission_check import check_private_file
 from argosy.kube.controller import AddOn
 from argosy.kube.controller.addon_loader import load_addons, run_addons
-from argosy.kube.objects import dump_yaml
+from argosy.kube.objects import Manifest, dump_yaml
 from argosy.sandbox.apiserver.tls import CertificateFiles
 
 OnReady = Callable[[RunningInstance], None]
@@ -35,6 +35,7 @@ OnReady = Callable[[RunningInstance], None]
 CompleteRun = Callable[[RunningInstance], RunningInstance]
 InnerTask = Callable[[Cluster, DataFolder, asyncio.Event], AbstractAsyncContextManager[CompleteRun]]
 MAX_OPEN_FILES = 65536
+NO_READER_MESSAGE: Final = "nothing runs Pods in this cluster, so there are no logs and no shell"
 
 
 @dataclass(frozen=True)
@@ -182,3 +183,27 @@ def _load_or_create_admin_token(folder: DataFolder) -> str:
         write_private_text(folder.admin_token, secrets.token_urlsafe(32))
     check_private_file(folder.admin_token)
     return folder.admin_token.read_text()
+
+
+class PodLogDispatcher:
+    """Reads logs from the first reader that knows a Pod, else from the fallback."""
+
+    def __init__(self, readers: Sequence[SelectivePodLogReader], fallback: PodLogReader | None = None) -> None:
+        self._readers, self._fallback = tuple(readers), fallback
+
+    def lines(self, pod: Manifest, *, container: str, follow: bool, tail: int | None) -> AsyncIterator[str]:
+        """Log lines of the Pod. Raises UserError if no reader knows it."""
+        reader = next((candidate for candidate in self._readers if candidate.has_logs_of(pod)), self._fallback)
+        if reader is None:
+            raise UserError(NO_READER_MESSAGE)
+        return reader.lines(pod, container=container, follow=follow, tail=tail)
+
+    def describe_access(self, manifest: Manifest) -> str:
+        fallback: object = self._fallback
+        return fallback.describe_access(manifest) if isinstance(fallback, AccessDescriber) else NO_READER_MESSAGE
+
+    def previous_lines(self, pod: Manifest, *, container: str, tail: int | None) -> AsyncIterator[str] | None:
+        fallback: object = self._fallback
+        if isinstance(fallback, PreviousPodLogReader) and not any(reader.has_logs_of(pod) for reader in self._readers):
+            return fallback.previous_lines(pod, container=container, tail=tail)
+        return None

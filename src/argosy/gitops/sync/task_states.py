@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Final
 
 from argosy import annotations as names
 from argosy.gitops.application import OperationPhase, OperationState, ResourceResult, ResultCode, SyncPhase
 from argosy.gitops.application.step_results import Assessment, HealthStatus, PlannedTask
 from argosy.gitops.application.sync_annotations import DeletePolicy, get_annotation, list_delete_policies
-from argosy.gitops.sync.container_images import list_images
 from argosy.gitops.sync.health_gate_annotations import HealthGate, read_gate
 from argosy.gitops.sync.notebook_wave_holds import read_blocked_wave
 from argosy.kube.objects import Manifest
@@ -28,6 +28,12 @@ PHASE_BY_RESULT_CODE = {
     ResultCode.PRUNED: OperationPhase.SUCCEEDED,
     ResultCode.PRUNE_SKIPPED: OperationPhase.SUCCEEDED,
 }
+# argo: a Pod, workloads with Pod templates, and CronJobs.
+_POD_SPEC_PATHS: Final = (
+    ("spec", "template", "spec"),
+    ("spec", "jobTemplate", "spec", "template", "spec"),
+    ("spec",),
+)
 
 
 @dataclass(slots=True, eq=False)
@@ -235,3 +241,20 @@ def _has_sync_failed(task: SyncTask) -> bool:
 
 def format_missing_message(key: ResourceKey) -> str:
     return f"Resource {format_key(key)} is missing, it might have been deleted"
+
+
+def list_images(manifest: Manifest) -> tuple[str, ...]:
+    """List the container images of a manifest of any shape, as written."""
+    for path in _POD_SPEC_PATHS:
+        pod_spec = _get_path(manifest, path)
+        containers = pod_spec.get("containers") if isinstance(pod_spec, dict) else None
+        if isinstance(containers, list):
+            images = (container.get("image") for container in containers if isinstance(container, dict))
+            return tuple(image for image in images if isinstance(image, str) and image)
+    return ()
+
+
+def _get_path(value: Any, path: tuple[str, ...]) -> Any:
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value

@@ -20,14 +20,15 @@ from argosy.sandbox.store.entries_and_events import (
     EventType,
     StoreEntry,
     StoreEvent,
+    compute_digest,
     object_path,
+    undo_events,
 )
 from argosy.sandbox.store.event_window import EventWindow
 from argosy.sandbox.store.history_compaction_schedule import CompactionSchedule, Retention
 from argosy.sandbox.store.journal_protocol import FatalErrorHandler, MemoryJournal, StoreJournal, build_gone_error
 from argosy.sandbox.store.sorted_bucket_objects import BucketIndex
 from argosy.sandbox.store.staged_write_types import PendingWrite, StagedWrite, end_process
-from argosy.sandbox.store.state_at_revision import compute_digest, undo_events
 from argosy.sandbox.store.watch import BucketWatch
 
 MAX_BATCH_WRITES = 512

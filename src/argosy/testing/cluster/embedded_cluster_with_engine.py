@@ -17,8 +17,13 @@ from typing import Any, Final
 from argosy.cli.sandbox_data_folder_and_lock import write_private_text
 from argosy.errors import Conflict, UserError
 from argosy.features.local_sandbox import kubeconfig
+from argosy.gitops.application.step_results import Checkout
 from argosy.gitops.application_client.control_namespace import DEFAULT_NAMESPACE
 from argosy.gitops.engine.engine import Engine, EngineOptions
+from argosy.gitops.source.folder_tree import FolderTree
+from argosy.gitops.source.repository_access_settings import SourceSettings
+from argosy.gitops.source.repository_mirrors import Repositories
+from argosy.gitops.workspace.checked_out_head import read_head
 from argosy.isolation.trusted_process_pool import ProcessPool
 from argosy.kube.controller.addon_loader import load_addons, run_addons
 from argosy.kube.objects import Manifest, dump_yaml, key_of
@@ -30,13 +35,13 @@ from argosy.sandbox.apiserver.https_server import serve_https
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.apiserver.tls import ensure_certificates
 from argosy.sandbox.apiserver.write_call_and_result_types import ADMIN
-from argosy.testing.cluster.local_folder_repositories import WorkingTrees
 
 ADDONS: Final = "simulators"
 MANAGER: Final = "argosy-rehearsal"
 NAME: Final = "argosy-test"
 KINDS: Final = ("applications.argoproj.io", "appprojects.argoproj.io", "applicationsets.argoproj.io")
 SERVED_SECONDS: Final = 10.0
+UNCOMMITTED_REVISION: Final = "working-tree"  # the revision of uncommitted files
 
 
 @dataclass
@@ -168,3 +173,23 @@ async def open_stage(folder: Path, crew: ProcessPool, addons: str = ADDONS) -> A
             (addon.pod_log_reader for addon in loaded_addons if addon.pod_log_reader), None
         )
         yield Stage(EmbeddedCluster(plane), folder, token, end, crew)
+
+
+class WorkingTrees(Repositories):
+    """Repositories, some of which are replaced by local folders, including uncommitted changes."""
+
+    def __init__(self, mirrors: Path, homes: Mapping[str, Path]) -> None:
+        super().__init__(mirrors, SourceSettings())
+        self._homes = homes
+        self.looks = 0  # incremented when the files may have changed
+
+    async def checkout(self, url: str, ref: str, **more: Any) -> Checkout:
+        home = self._homes.get(url)
+        if home is None:
+            return await super().checkout(url, ref, **more)
+        # Renderings are cached by revision, so changed files need a new revision name.
+        revision = read_head(str(home)).commit if self.looks <= 1 else ""
+        return Checkout(FolderTree(home), revision or f"{UNCOMMITTED_REVISION}-{self.looks}")
+
+    def is_local(self, url: str) -> bool:
+        return url not in self._homes and super().is_local(url)

@@ -9,7 +9,7 @@ import pytest
 
 from argosy.cli.exit_codes import EXIT_OK
 from argosy.errors import SourceUnreachable
-from argosy.features.check.remote_ref_existence import RemoteRefs
+from argosy.features.check.service import RemoteRefs
 from argosy.gitops.source.git.refs import Refs
 from argosy.gitops.workspace.command_file_tree_cache import CheckoutCache
 from argosy.main import main

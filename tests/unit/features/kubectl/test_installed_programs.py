@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.features.demo.missing_command_scripts import COMMAND_ARGUMENTS, write_command_stubs
+from argosy.features.demo.in_process_demo_stack import COMMAND_ARGUMENTS, write_command_stubs
 from argosy.features.kubectl.installed_programs import find_kubectl, find_program
 
 ORDINARY_USER = 12345

@@ -16,7 +16,6 @@ from argosy.gitops.application import (
     SyncPhase,
 )
 from argosy.gitops.application.step_results import Assessment, HealthStatus, PlannedTask
-from argosy.gitops.sync.container_images import list_images
 from argosy.gitops.sync.health_gate_annotations import (
     GateKind,
     HealthGate,
@@ -32,6 +31,7 @@ from argosy.gitops.sync.task_states import (
     SyncTaskList,
     append_reasons,
     format_waiting_message,
+    list_images,
     phase_from_health,
 )
 from argosy.kube.objects import Manifest, key_of

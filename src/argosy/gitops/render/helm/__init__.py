@@ -5,21 +5,22 @@ Never: uses the network, a cluster, or a file outside the repository; Helm runs 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import orjson
 
 from argosy.errors import RenderError
-from argosy.gitops.application import Application, HelmOptions
+from argosy.gitops.application import Application, HelmOptions, HelmParameter
 from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.application.step_results import FieldOrigins
 from argosy.gitops.render.helm.engine_interface import HelmEngine, HelmRelease, SetFlag, ValuesFile
-from argosy.gitops.render.helm.parameters_as_set_flags import build_set_flags
 from argosy.gitops.render.helm.value_files import ValueFileReader
 from argosy.kube.objects import Manifest, YamlDialect
 
 __all__ = ["HelmOutput", "inflate", "template"]
+_BARE_COMMA = re.compile(r"(?<!\\),")
 
 
 class HelmOutput(NamedTuple):
@@ -123,3 +124,20 @@ def inflate(
         profile=YamlDialect.KUSTOMIZE,
     )
     return [manifest for _, manifest in run_helm(tree, chart, release, engine)]
+
+
+def build_set_flags(parameters: Sequence[HelmParameter], substitute: Callable[[str], str]) -> list[SetFlag]:
+    """argo: of parameters with the same name the last wins; all forceString parameters come after the others."""
+    values = {parameter.name: parameter.value for parameter in parameters if not parameter.is_text}
+    string_values = {parameter.name: parameter.value for parameter in parameters if parameter.is_text}
+    return [
+        *(SetFlag("set", name, escape_commas(substitute(value))) for name, value in values.items()),
+        *(SetFlag("set-string", name, escape_commas(substitute(value))) for name, value in string_values.items()),
+    ]
+
+
+def escape_commas(value: str) -> str:
+    """argo: a comma belongs to the value, unless the value is a list in braces."""
+    if value.startswith("{") and value.endswith("}"):
+        return value
+    return _BARE_COMMA.sub(r"\\,", value)

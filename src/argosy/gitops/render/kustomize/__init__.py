@@ -18,6 +18,7 @@ from argosy.gitops.render.kustomize.build_restrictions_and_cluster_versions impo
     KustomizeSettings,
     set_cluster_versions,
 )
+from argosy.gitops.render.kustomize.gvk import FIRST_KINDS, LAST_KINDS
 from argosy.gitops.render.kustomize.kustomization_build_state import (
     AccumulatedResources,
     BuildTracer,
@@ -26,7 +27,6 @@ from argosy.gitops.render.kustomize.kustomization_build_state import (
 )
 from argosy.gitops.render.kustomize.name_hashes import add_name_hashes
 from argosy.gitops.render.kustomize.name_references import update_name_references
-from argosy.gitops.render.kustomize.output_order import sort_resources
 from argosy.gitops.render.kustomize.resource import KustomizeResource
 from argosy.gitops.render.kustomize.source_and_remote_trees import BuildTrees, FetchRemoteTree
 from argosy.gitops.render.kustomize.vars import resolve_vars
@@ -131,3 +131,31 @@ def _stringify_annotations(resource: KustomizeResource) -> Manifest:
         else:
             del metadata["annotations"]
     return resource.manifest
+
+
+def sort_resources(resources: list[KustomizeResource], options: dict[str, Any], where: str) -> list[KustomizeResource]:
+    """Sort the built resources by `sortOptions`."""
+    order = options.get("order") or ""
+    legacy = options.get("legacySortOptions")
+    if order == "fifo":
+        if legacy is not None:
+            message = "sortOptions.legacySortOptions has no effect with order: fifo; remove it, or set order: legacy"
+            raise RenderError(message, where=where)
+        return resources
+    if order != "legacy":
+        raise RenderError(f"sortOptions.order is {order!r}: it must be legacy or fifo", where=where)
+    first_kinds, last_kinds = (
+        (legacy.get("orderFirst") or [], legacy.get("orderLast") or []) if legacy else (FIRST_KINDS, LAST_KINDS)
+    )
+    kind_order = {kind: index - len(first_kinds) for index, kind in enumerate(first_kinds)}
+    kind_order |= {kind: index + 1 for index, kind in enumerate(last_kinds)}
+
+    def key(resource: KustomizeResource) -> tuple[int, str, str]:
+        gvk = resource.gvk
+        group, version, kind = gvk.group or "~G", gvk.version or "~V", gvk.kind or "~K"
+        # k8s: equal kinds are sorted by the text of the whole id.
+        namespace, name = resource.namespace or "~X", resource.name or "~N"
+        text = ".".join(part for part in (gvk.kind, gvk.version, gvk.group) if part)
+        return kind_order.get(gvk.kind, 0), f"{group}_{version}_{kind}", f"{text}|{namespace}|{name}"
+
+    return sorted(resources, key=key)

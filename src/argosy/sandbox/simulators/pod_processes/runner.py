@@ -16,6 +16,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
+from argosy.annotations import NETWORK
 from argosy.isolation.limit_and_confinement_types import ProgramLimits
 from argosy.isolation.long_running_program import (
     NO_WALL_LIMIT_SECONDS,
@@ -27,12 +28,13 @@ from argosy.isolation.scratch_folders import create_scratch_folder, sweep_scratc
 from argosy.isolation.untrusted_program_runner import list_python_paths
 from argosy.kube.client import Cluster
 from argosy.kube.controller import ControllerContext
-from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects import Manifest, get_annotation, key_of
+from argosy.kube.objects.allowed_ports_setting_parser import parse_ports
 from argosy.kube.objects.timestamps_and_delays import remaining_delay
-from argosy.kube.resource_key import ResourceKey
+from argosy.kube.resource_key import CONTROL_NAMESPACES, ResourceKey
 from argosy.kube.schema import quantity
+from argosy.kube.well_known_kinds import CONFIG_MAP
 from argosy.sandbox.simulators.pod_processes import container_log_file, volumes
-from argosy.sandbox.simulators.pod_processes.allowed_outbound_ports import load_allowed_outbound_ports
 from argosy.sandbox.simulators.pod_processes.command_and_environment import build_argv, build_env, expand_variables
 from argosy.sandbox.simulators.pod_processes.container_process import ContainerProcess
 from argosy.sandbox.simulators.pod_processes.service_account import write_service_account_files
@@ -43,6 +45,7 @@ DEFAULT_MEMORY_BYTES, MIN_MEMORY_BYTES, MAX_MEMORY_BYTES = 1 << 30, 64 << 20, 8 
 SCRATCH_BYTES, MAX_PROCESSES = 256 << 20, 256
 KUBECONFIG_FILE: Final = "kubeconfig"
 TERMINATION_MESSAGE_PATH: Final = "/dev/termination-log"
+NETWORK_SETTING: Final = "notebooks.network"
 
 
 @dataclass(frozen=True)
@@ -310,3 +313,14 @@ def _read_limits(container: Manifest) -> ProgramLimits:
     return ProgramLimits(
         cpu=NO_WALL_LIMIT_SECONDS, memory=max(memory, MIN_MEMORY_BYTES), scratch=SCRATCH_BYTES, processes=MAX_PROCESSES
     )
+
+
+async def load_allowed_outbound_ports(pod: Manifest, cluster: Cluster) -> tuple[int, ...]:
+    """Return the ports, besides the cluster's API, that both the Pod and the ConfigMap argosy-cm allow."""
+    if get_annotation(pod, NETWORK) != "on":
+        return ()
+    for namespace in CONTROL_NAMESPACES:
+        config_map = await cluster.get(ResourceKey(*CONFIG_MAP, namespace, "argosy-cm"))
+        if config_map is not None:
+            return parse_ports(str((config_map.get("data") or {}).get(NETWORK_SETTING) or "")) or ()
+    return ()

@@ -7,7 +7,7 @@ import pytest
 from argosy.annotations import NETWORK
 from argosy.features.notebooks.local_runs.run_limits_config_map import LocalRunSettings, read_settings
 from argosy.kube.client import Cluster
-from argosy.sandbox.simulators.pod_processes.allowed_outbound_ports import load_allowed_outbound_ports
+from argosy.sandbox.simulators.pod_processes.runner import load_allowed_outbound_ports
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 
 from argosy.errors import UserError
 from argosy.features.local_sandbox.component_logs_as_pod_logs import ComponentLogs
-from argosy.features.local_sandbox.pod_log_reader_choice import PodLogDispatcher
+from argosy.features.local_sandbox.sandbox import PodLogDispatcher
 from argosy.features.notebooks.addon import CRD_NAME
 from argosy.features.notebooks.controller import NotebookJobController
 from argosy.features.notebooks.image_builds import ImageBuilds

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from argosy.errors import RenderError
-from argosy.gitops.render.helm.parameters_as_set_flags import escape_commas
+from argosy.gitops.render.helm import escape_commas
 from argosy.gitops.render.helm.value_files import ValueFileReader
 from support.file_trees import TextTree
 from support.helm_engines import a_chart
