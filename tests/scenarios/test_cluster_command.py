@@ -300,8 +300,9 @@ def test_set_changes_name_namespaces_labels_and_annotations_only(both: Both) -> 
     assert both.secret() == {name: text for name, text in before.items() if name != "namespaces"} | {"name": "prod"}
     command_result = both.argosy("set", "prod")
     assert command_result.code == 2 and "pass --name" in command_result.err
-    rename_result = both.argosy("set", "in-cluster", "--name", "x")
-    assert rename_result.code == 2 and "has no Secret to change" in rename_result.err
+    assert both.argosy("set", "in-cluster", "--name", "here").code == 0  # argo: a change gives it a Secret
+    assert json.loads(both.argosy("get", "here", "-o", "json").out)["server"] == "https://kubernetes.default.svc"
+    assert both.argosy("rm", "here", "-y").code == 0
 
 
 @pytest.mark.tier("all")

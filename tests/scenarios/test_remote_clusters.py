@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from argosy.cli.application_service_connection import open_cluster
-from argosy.features.clusters.service import fetch_state, find_cluster
+from argosy.features.clusters.connection_state import fetch_state
+from argosy.features.clusters.service import find_cluster
 from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.gitops.engine.liveness import ControllerHealth
 from argosy.gitops.reconciler.remote_cluster_connection import RETRY_SECONDS

@@ -42,8 +42,29 @@ async def test_in_cluster_exists_without_a_secret_and_cannot_be_changed(world: W
     where = f"{CLUSTERS}/{path(here['server'])}"
     assert (await world.get("ann", f"{CLUSTERS}/in-cluster?id.type=name"))["name"] == "in-cluster"
     assert (await world.ask("ann", "POST", f"{where}/invalidate-cache", {})).code == 200
-    for method, endpoint, sent in (("DELETE", where, None), ("PUT", where, {}), ("POST", f"{where}/rotate-auth", {})):
+    for method, endpoint, sent in (("DELETE", where, None), ("POST", f"{where}/rotate-auth", {})):
         assert (await code(world, "ann", method, endpoint, sent))[0] == 400
+
+
+async def test_change_of_the_own_cluster_gives_it_a_secret(world: World) -> None:
+    """argo"""
+    where = f"{CLUSTERS}/{path('https://kubernetes.default.svc')}"
+    changed = await world.ask(
+        "ann", "PUT", f"{where}?updatedFields=labels", {"labels": {"team": "ml"}, "name": "other"}
+    )
+    assert changed.json()["labels"] == {"team": "ml"}
+    again = await world.ask("ann", "PUT", f"{where}?updatedFields=annotations", {"annotations": {"a": "b"}})
+    assert (again.json()["name"], again.json()["labels"]) == ("in-cluster", {"team": "ml"})
+    (own,) = (await world.get("ann", CLUSTERS))["items"]
+    assert (own["annotations"], own["labels"]) == ({"a": "b"}, {"team": "ml"})
+    assert (await world.ask("ann", "DELETE", where)).code == 200
+
+
+async def test_project_user_cannot_redefine_the_own_cluster(world: World) -> None:
+    own = {"server": "https://kubernetes.default.svc", "name": "taken", "project": "team"}
+    for query in ("", "?upsert=true"):
+        await denied(world, "cid", "POST", f"{CLUSTERS}{query}", own)
+    assert await secrets_of(world, "cluster") == []
 
 
 async def test_cluster_is_stored_as_a_secret_and_read_without_token(world: World) -> None:

@@ -23,6 +23,7 @@ from argosy.features.clusters.cluster_service_account import (
     ensure_manager_account,
     find_surplus_bindings,
 )
+from argosy.features.clusters.connection_state import build_cluster_connection
 from argosy.features.clusters.service_account_token_lifecycle import (
     SYSTEM_NAMESPACE,
     check_token,
@@ -99,7 +100,7 @@ async def add_cluster(
         )
     else:
         body = _build_request(server, options, config)
-        await service.build_cluster_connection(app_service, {**service.read_values(body), "server": connection.server})
+        await build_cluster_connection(app_service, {**service.read_values(body), "server": connection.server})
         await service.add_cluster(app_service, body, is_upsert=options.is_upsert, dry_run=True)
         surplus_bindings = (
             [] if options.account else await _find_surplus_bindings(cluster_client, options, existing, report)

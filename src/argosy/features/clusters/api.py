@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from argosy.errors import UserError
 from argosy.features.clusters import service
+from argosy.features.clusters.connection_state import ClusterStateCache
 from argosy.features.clusters.service_account_token_lifecycle import rotate_token
 from argosy.features.repositories.api import STATE_SCHEMA
 from argosy.gitops.application.canonical_cluster_address import parse_cluster_address
@@ -94,7 +95,7 @@ def _build_rbac_name(body: Mapping[str, Any]) -> str:
     return f"{values['project']}/{values['server']}" if values["project"] else values["server"]
 
 
-async def list_clusters(states: service.ClusterStateCache, request: RequestContext) -> JsonResponse:
+async def list_clusters(states: ClusterStateCache, request: RequestContext) -> JsonResponse:
     """argo: the id, the name and the address all filter."""
     escaped_id = unescape_query_text(request.query.get_text("id.value"), "id.value")
     cluster_id, is_name = _read_cluster_id(request, escaped_id)
@@ -114,28 +115,30 @@ async def list_clusters(states: service.ClusterStateCache, request: RequestConte
     )
 
 
-async def get_cluster(states: service.ClusterStateCache, request: RequestContext) -> JsonResponse:
+async def get_cluster(states: ClusterStateCache, request: RequestContext) -> JsonResponse:
     return select_fields(request, await _build_cluster_response(request, request.subject, states))
 
 
 async def _build_cluster_response(
-    request: RequestContext, declared: DeclaredSecret, states: service.ClusterStateCache
+    request: RequestContext, declared: DeclaredSecret, states: ClusterStateCache
 ) -> dict[str, Any]:
     state, version = await states.get_state(build_service(request), declared)
     count = count_applications_by_server(request)[service.read_server(declared)]
     return service.cluster_to_wire(declared, state, version, count, request.cluster_view.rules.diff.masked_annotations)
 
 
-async def create_cluster(states: service.ClusterStateCache, request: RequestContext) -> JsonResponse:
+async def create_cluster(states: ClusterStateCache, request: RequestContext) -> JsonResponse:
     app_service, is_upsert = build_service(request), request.query.get_bool("upsert")
     existing = await service.find_cluster(app_service, service.read_values(request.subject)["server"])
     if existing is not None:  # an error must not reveal a cluster that the caller may not see
-        request.require_permission("clusters", "update" if is_upsert else "get", service.rbac_name(existing))
+        # The cluster that argosy runs in exists without a Secret: a new Secret changes its name and project for all.
+        is_change = is_upsert or existing is service.IN_CLUSTER_DECLARATION
+        request.require_permission("clusters", "update" if is_change else "get", service.rbac_name(existing))
     cluster = await service.add_cluster(app_service, request.subject, is_upsert=is_upsert)
     return JsonResponse(await _build_cluster_response(request, cluster, states))
 
 
-async def update_cluster(states: service.ClusterStateCache, request: RequestContext) -> JsonResponse:
+async def update_cluster(states: ClusterStateCache, request: RequestContext) -> JsonResponse:
     """Check the permission for both the current and the new object name."""
     body, existing = await request.read_json_object(), request.subject
     server = service.read_server(existing)
@@ -155,7 +158,7 @@ async def delete_cluster(request: RequestContext) -> JsonResponse:
     return JsonResponse({})
 
 
-async def invalidate_cache(states: service.ClusterStateCache, request: RequestContext) -> JsonResponse:
+async def invalidate_cache(states: ClusterStateCache, request: RequestContext) -> JsonResponse:
     app_service = build_service(request)
     await service.request_cache_invalidation(app_service, request.subject)
     refreshed = await service.find_cluster(app_service, service.read_server(request.subject))
@@ -178,11 +181,11 @@ ID_TYPE_PARAMETER: Final = QueryParameter(
 )
 
 
-def build_routes(states: service.ClusterStateCache) -> tuple[Route, ...]:
+def build_routes(states: ClusterStateCache) -> tuple[Route, ...]:
     return (*_build_collection_routes(states), *_build_single_routes(states), *_build_action_routes(states))
 
 
-def _build_collection_routes(states: service.ClusterStateCache) -> tuple[Route, ...]:
+def _build_collection_routes(states: ClusterStateCache) -> tuple[Route, ...]:
     return (
         Route(
             "GET",
@@ -218,7 +221,7 @@ def _build_collection_routes(states: service.ClusterStateCache) -> tuple[Route, 
     )
 
 
-def _build_single_routes(states: service.ClusterStateCache) -> tuple[Route, ...]:
+def _build_single_routes(states: ClusterStateCache) -> tuple[Route, ...]:
     return (
         Route(
             "GET",
@@ -257,7 +260,7 @@ def _build_single_routes(states: service.ClusterStateCache) -> tuple[Route, ...]
     )
 
 
-def _build_action_routes(states: service.ClusterStateCache) -> tuple[Route, ...]:
+def _build_action_routes(states: ClusterStateCache) -> tuple[Route, ...]:
     return (
         Route(
             "POST",

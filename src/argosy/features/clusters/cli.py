@@ -199,7 +199,8 @@ async def _print_clusters(
 ) -> None:
     import asyncio
 
-    from argosy.features.clusters.service import cluster_to_wire, fetch_state, read_server
+    from argosy.features.clusters.connection_state import fetch_state
+    from argosy.features.clusters.service import cluster_to_wire, read_server
 
     if output == "server":
         print("".join(f"{read_server(cluster)}\n" for cluster in clusters if read_server(cluster)), end="")

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from argosy.features.clusters import service
+from argosy.features.clusters.connection_state import ClusterStateCache
 from argosy.gitops.application_client.argocd_secrets_and_config_maps import DeclaredSecret
 from argosy.web.caller_application_service import build_service
 from argosy.web.objects_of_visible_applications import count_applications_by_server
@@ -19,7 +20,7 @@ from argosy.web.route import FilteredList, Route
 from argosy.web.settings_overview_page import SETTINGS_BREADCRUMB
 
 
-async def render_clusters_page(states: service.ClusterStateCache, request: RequestContext) -> PageResponse:
+async def render_clusters_page(states: ClusterStateCache, request: RequestContext) -> PageResponse:
     app_service = build_service(request)
     all_clusters = await service.list_clusters(app_service, with_faulty=True)
     visible_clusters = [item for item in all_clusters if request.is_allowed("clusters", "get", service.rbac_name(item))]
@@ -35,9 +36,7 @@ async def render_clusters_page(states: service.ClusterStateCache, request: Reque
     return PageResponse("clusters/clusters.html", values)
 
 
-async def _build_row(
-    request: RequestContext, declared: DeclaredSecret, states: service.ClusterStateCache
-) -> dict[str, Any]:
+async def _build_row(request: RequestContext, declared: DeclaredSecret, states: ClusterStateCache) -> dict[str, Any]:
     state, version = await states.get_state(build_service(request), declared)
     server = service.read_server(declared)
     document = service.cluster_to_wire(declared, state, version, count_applications_by_server(request)[server])
@@ -53,6 +52,6 @@ async def _build_row(
     }
 
 
-def build_routes(states: service.ClusterStateCache) -> tuple[Route, ...]:
+def build_routes(states: ClusterStateCache) -> tuple[Route, ...]:
     handler = partial(render_clusters_page, states)
     return (Route("GET", "/settings/clusters", FilteredList("clusters", "get"), handler, "Clusters, as a page."),)

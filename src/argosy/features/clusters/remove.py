@@ -24,6 +24,7 @@ from argosy.features.clusters.cluster_service_account import (
     render_delete_command,
     render_recreated_message,
 )
+from argosy.features.clusters.connection_state import CONNECTION_TIMEOUT_SECONDS, build_cluster_connection
 from argosy.features.clusters.service_account_token_lifecycle import ServiceAccountClaims, read_token_claims
 from argosy.gitops.application_client.application_service import ApplicationService, ClusterOpener
 from argosy.gitops.application_client.argocd_secrets_and_config_maps import DeclaredSecret
@@ -42,12 +43,12 @@ async def remove_cluster(
         return
     try:
         async with (
-            asyncio.timeout(service.CONNECTION_TIMEOUT_SECONDS),
+            asyncio.timeout(CONNECTION_TIMEOUT_SECONDS),
             await _open_cluster(app_service, declared, opener) as cluster_client,
         ):
             reason = await _clean_up(cluster_client, claims, report)
     except TimeoutError:
-        reason = f"timeout after {service.CONNECTION_TIMEOUT_SECONDS:g} s"
+        reason = f"timeout after {CONNECTION_TIMEOUT_SECONDS:g} s"
     except ArgosyError as error:
         reason = str(error)
     if reason:
@@ -61,7 +62,7 @@ async def _open_cluster(
     server = service.read_server(declared)
     if server == service.IN_CLUSTER_SERVER:
         return nullcontext(app_service.cluster)
-    return opener(await service.build_cluster_connection(app_service, {**declared.values, "server": server}))
+    return opener(await build_cluster_connection(app_service, {**declared.values, "server": server}))
 
 
 async def _clean_up(cluster_client: Cluster, claims: ServiceAccountClaims, report: ReportMessage) -> str:

@@ -6,17 +6,14 @@ credentials when the address changes.
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
 import json
-import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from argosy.annotations import REFRESH
-from argosy.errors import ArgosyError, Conflict, Forbidden, UserError
-from argosy.features.repositories.connection_test import FAILED, SUCCESSFUL, ConnectionState
+from argosy.errors import Conflict, Forbidden, UserError
+from argosy.features.repositories.connection_test import ConnectionState
 from argosy.gitops.application import IN_CLUSTER
 from argosy.gitops.application.canonical_cluster_address import ClusterAddress, parse_cluster_address
 from argosy.gitops.application_client.application_service import ApplicationService, current_timestamp
@@ -26,13 +23,9 @@ from argosy.gitops.application_client.argocd_secrets_and_config_maps import (
     create_declared_secret,
     delete_declared_secret,
     list_declared_secrets,
-    load_config_map_data,
     replace_declared_secret,
 )
-from argosy.gitops.clusters.cluster_secret import build_connection, check_server_address, read_exec_programs
-from argosy.gitops.reconciler.settings_watch import ARGOSY_CM
-from argosy.kube.client import Cluster, VersionedCluster
-from argosy.kube.client.connection_settings import Connection
+from argosy.gitops.clusters.cluster_secret import check_server_address
 from argosy.kube.objects.strict_typed_field_reader import FieldReader
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import SECRET
@@ -40,14 +33,8 @@ from argosy.kube.well_known_kinds import SECRET
 IN_CLUSTER_SERVER, IN_CLUSTER_NAME = IN_CLUSTER
 SECRET_TYPE_CLUSTER: Final = "cluster"
 ERROR_LOCATION: Final = "cluster"
-NOT_TESTED_MESSAGE: Final = "only the controller connects to this cluster; see the conditions of its Applications"
-CONNECTION_TIMEOUT_SECONDS: Final = 5.0  # timeout of a connection test
-STATE_CACHE_SECONDS: Final = 30.0  # seconds for which a result is cached
-MAX_CACHED_STATES: Final = 1000
-ClusterConnection = tuple[ConnectionState, str]  # connection state and server version
 # The cluster that argosy runs in needs no Secret.
 IN_CLUSTER_DECLARATION: Final = DeclaredSecret("", {"server": IN_CLUSTER_SERVER, "name": IN_CLUSTER_NAME})
-_VERSION_NUMBERS: Final = re.compile(r"v?(\d+(?:\.\d+)+)")
 # argo: the config fields that clients may see; all others may contain credentials
 _VISIBLE_TLS_FIELDS: Final = ("insecure", "serverName")
 _VISIBLE_AWS_FIELDS: Final = ("clusterName", "roleARN")
@@ -130,74 +117,6 @@ def rbac_name(declared: DeclaredSecret) -> str:
     """argo: object name in RBAC policies."""
     project = declared.get_stripped("project")
     return f"{project}/{read_server(declared)}" if project else read_server(declared)
-
-
-async def build_cluster_connection(app_service: ApplicationService, values: Mapping[str, str]) -> Connection:
-    """Connection with the same exec programs that the controller allows."""
-    try:
-        allowed = read_exec_programs(await load_config_map_data(app_service, ARGOSY_CM))
-    except Forbidden:
-        allowed = read_exec_programs({})
-    return build_connection(values, allowed)
-
-
-async def fetch_state(app_service: ApplicationService, declared: DeclaredSecret) -> ClusterConnection:
-    if not read_server(declared):
-        message = f"Secret {declared.name} has no valid server; set it, or delete the Secret"
-        return ConnectionState(FAILED, message, current_timestamp()), ""
-    if read_server(declared) == IN_CLUSTER_SERVER:
-        return await _test_connection(app_service.cluster)
-    if app_service.opener is None:
-        return ConnectionState("Unknown", NOT_TESTED_MESSAGE), ""
-    try:
-        connection = await build_cluster_connection(app_service, _connection_values(declared))
-        async with asyncio.timeout(CONNECTION_TIMEOUT_SECONDS), app_service.opener(connection) as cluster:
-            return await _test_connection(cluster)
-    except TimeoutError:
-        return ConnectionState(FAILED, f"timeout after {CONNECTION_TIMEOUT_SECONDS:g} s", current_timestamp()), ""
-    except ArgosyError as error:
-        return ConnectionState(FAILED, str(error), current_timestamp()), ""
-
-
-def _connection_values(declared: DeclaredSecret) -> dict[str, str]:
-    return {**declared.values, "server": read_server(declared)}
-
-
-class ClusterStateCache:
-    """Cached connection states of clusters."""
-
-    def __init__(self) -> None:
-        self._cached: dict[str, tuple[float, ClusterConnection]] = {}
-
-    async def get_state(self, app_service: ApplicationService, declared: DeclaredSecret) -> ClusterConnection:
-        if read_server(declared) == IN_CLUSTER_SERVER:
-            return await fetch_state(app_service, declared)
-        text = json.dumps(_connection_values(declared), sort_keys=True)
-        cache_key = hashlib.sha256(text.encode()).hexdigest()  # a hash, because the values are secret
-        clock = asyncio.get_running_loop().time
-        cached = self._cached.get(cache_key)
-        if cached is not None and cached[0] > clock():
-            return cached[1]
-        connection = await fetch_state(app_service, declared)
-        if len(self._cached) > MAX_CACHED_STATES:
-            self._cached.clear()
-        self._cached[cache_key] = clock() + STATE_CACHE_SECONDS, connection
-        return connection
-
-
-async def _test_connection(cluster: Cluster) -> ClusterConnection:
-    try:
-        version = await cluster.version() if isinstance(cluster, VersionedCluster) else ""
-        await cluster.kinds()
-    except ArgosyError as error:
-        return ConnectionState(FAILED, str(error), current_timestamp()), ""
-    return ConnectionState(SUCCESSFUL, "", current_timestamp()), remove_vendor_suffix(version)
-
-
-def remove_vendor_suffix(version: str) -> str:
-    """argo: `v1.32.13-gke.100` is shown as `v1.32.13`."""
-    match = _VERSION_NUMBERS.match(version)
-    return f"v{match[1]}" if match else version
 
 
 def cluster_to_wire(
@@ -300,6 +219,12 @@ async def add_cluster(
         if not is_upsert:
             raise build_difference_error(keys)
         return await update_cluster(app_service, existing, body, dry_run=dry_run)
+    return await _create_secret(app_service, values, body, dry_run=dry_run)
+
+
+async def _create_secret(
+    app_service: ApplicationService, values: Mapping[str, str], body: Mapping[str, Any], *, dry_run: bool
+) -> DeclaredSecret:
     host = (urlsplit(values["server"]).hostname or "").lower()
     name = build_secret_name(f"cluster-{host.replace(':', '-')}", values["server"])
     try:
@@ -335,9 +260,6 @@ async def update_cluster(
     dry_run: bool = False,
 ) -> DeclaredSecret:
     """argo: update `only` these fields (updatedFields), else all; credentials are kept unless new ones are sent."""
-    if existing is IN_CLUSTER_DECLARATION:
-        advice = "argosy cluster add CONTEXT --in-cluster, or POST /api/v1/clusters"
-        raise UserError(f"{IN_CLUSTER_SERVER} has no Secret to change; create one first: {advice}")
     changes = {name: value for name, value in body.items() if not only_fields or name in only_fields}
     values = read_values(changes, server=read_server(existing))
     if values["server"] != read_server(existing):
@@ -346,6 +268,9 @@ async def update_cluster(
     if only_fields:
         values = {**existing.values, **{key: text for key, text in values.items() if key in (*only_fields, "server")}}
     values["config"] = config
+    if existing is IN_CLUSTER_DECLARATION:  # argo: a change gives it a Secret
+        values["name"] = values["name"] if changes.get("name") else IN_CLUSTER_NAME
+        return await _create_secret(app_service, values, changes, dry_run=dry_run)
     return await replace_declared_secret(
         app_service, existing, values, dry_run=dry_run, **_read_labels_and_annotations(changes)
     )

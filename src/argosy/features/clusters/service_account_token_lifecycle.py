@@ -27,6 +27,7 @@ from argosy.features.clusters.cluster_service_account import (
     is_created_by_argosy,
     render_recreated_message,
 )
+from argosy.features.clusters.connection_state import build_cluster_connection
 from argosy.gitops.application_client.application_service import ApplicationService, ClusterOpener
 from argosy.gitops.application_client.argocd_secrets_and_config_maps import DeclaredSecret, replace_declared_secret
 from argosy.kube.client import Cluster
@@ -185,7 +186,7 @@ async def check_token(
     advice: str = NOT_WRITTEN_MESSAGE,
 ) -> None:
     """Raise UserError if the cluster rejects the token of these values."""
-    connection = await service.build_cluster_connection(app_service, values)
+    connection = await build_cluster_connection(app_service, values)
     try:
         async with opener(connection) as cluster:
             await cluster.kinds()
@@ -208,7 +209,7 @@ async def rotate_token(
             where=f"cluster {declared.get_stripped('name') or service.read_server(declared)}",
         )
     values = {**declared.values, "server": service.read_server(declared)}
-    before = await service.build_cluster_connection(app_service, values)
+    before = await build_cluster_connection(app_service, values)
     async with (
         opener(before) as cluster_client,
         create_token(cluster_client, claims.namespace, claims.account) as token,
@@ -218,7 +219,7 @@ async def rotate_token(
         await check_token(app_service, opener, changed)
         await write_token(app_service, values["server"], token, replace_declared_secret(app_service, declared, changed))
     if old_secret is not None:
-        async with opener(await service.build_cluster_connection(app_service, changed)) as cluster_client:
+        async with opener(await build_cluster_connection(app_service, changed)) as cluster_client:
             if not await delete_unless_recreated(cluster_client, old_secret):
                 report(f"argosy: {render_recreated_message(key_of(old_secret))}")
     return f"{claims.namespace}/{claims.account}"

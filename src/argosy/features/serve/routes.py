@@ -29,7 +29,7 @@ from argosy.features.applications.sync import api as sync_api
 from argosy.features.applicationsets import api as applicationsets_api
 from argosy.features.clusters import api as clusters_api
 from argosy.features.clusters import page as clusters_page
-from argosy.features.clusters.service import ClusterStateCache
+from argosy.features.clusters.connection_state import ClusterStateCache
 from argosy.features.doctor import api as doctor_api
 from argosy.features.doctor import page as doctor_page
 from argosy.features.doctor.error_finding_cache import ExaminationCache

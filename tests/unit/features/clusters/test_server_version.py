@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.features.clusters.service import remove_vendor_suffix
+from argosy.features.clusters.connection_state import remove_vendor_suffix
 
 
 @pytest.mark.parametrize(
