@@ -11,7 +11,7 @@ import secrets
 from dataclasses import dataclass, field, replace
 
 from argosy.errors import ClusterError, Conflict, Forbidden, Invalid, PolicyError, TransientError, UserError
-from argosy.web.auth.caller import BadCredential
+from argosy.web.auth.caller import BadCredential, RevokedCredential
 from argosy.web.authorization import NotAuthenticated
 from argosy.web.request import NotFoundOrForbidden, ObjectNotFound, RequestRejected
 from argosy.web.request_limits import RequestLimitExceeded
@@ -52,6 +52,7 @@ class ErrorDetails:
 
 PERMISSION_DENIED = ErrorDetails(403, "permission denied", is_not_found_or_forbidden=True)
 NO_SESSION = ErrorDetails(401, "no session information")
+REVOKED_SESSION = ErrorDetails(401, "invalid session: token is revoked, please re-login")  # argo
 
 
 def describe_error(error: BaseException) -> ErrorDetails:
@@ -60,6 +61,8 @@ def describe_error(error: BaseException) -> ErrorDetails:
             return PERMISSION_DENIED
         case RouteNotFound():
             return ErrorDetails(404, "Not Found")
+        case RevokedCredential():
+            return REVOKED_SESSION
         case NotAuthenticated() | BadCredential():
             return NO_SESSION
         case ObjectNotFound():

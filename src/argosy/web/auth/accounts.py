@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from argosy.errors import UserError
+from argosy.gitops.application.sync_policy import parse_duration
 from argosy.gitops.policy.builtin_and_project_roles import is_reserved
 from argosy.kube.objects import Manifest, read_json
 
@@ -22,6 +23,7 @@ CAPABILITIES: Final = (LOGIN, API_KEY)
 SETTINGS_CONFIG_MAP: Final = "argocd-cm"
 ACCOUNTS_SECRET: Final = "argocd-secret"
 SIGNING_KEY: Final = "server.secretkey"
+MAX_SESSION_SECONDS: Final = 24 * 3600
 _PREFIX: Final = "accounts."
 
 
@@ -64,6 +66,15 @@ def read_accounts(settings: Mapping[str, str], secrets: Mapping[str, bytes]) -> 
         name: _build_account(name, enabled_by_name.get(name, True), tuple(dict.fromkeys(capabilities)), secrets)
         for name, capabilities in sorted(capabilities_by_name.items())
     }
+
+
+def read_session_seconds(settings: Mapping[str, str]) -> int:
+    """argo: users.session.duration; at most one day."""
+    text = settings.get("users.session.duration", "").strip()
+    try:
+        return max(1, min(MAX_SESSION_SECONDS, int(parse_duration(text)))) if text else MAX_SESSION_SECONDS
+    except ValueError:
+        return MAX_SESSION_SECONDS
 
 
 def build_argocd_secret_key(name: str, field_name: str) -> str:

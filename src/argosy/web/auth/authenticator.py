@@ -1,7 +1,7 @@
 """Authentication: identifies callers, issues sessions, and checks that credentials are still valid.
 
 In: a cluster, a cluster view, and the credentials of requests. Out: Callers, sessions, permissions. Never: treats an
-invalid credential as none; reveals why it is invalid; stores a password or a token.
+invalid credential as none; reveals why it is invalid, except that a session was revoked; stores a password or a token.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from hashlib import sha256
 from typing import Final
 
 from argosy.errors import PolicyError
-from argosy.gitops.application.sync_policy import parse_duration
 from argosy.gitops.policy.builtin_and_project_roles import is_reserved, parse_role_subject
 from argosy.gitops.policy.rbac import RbacEnforcer, RbacPermissions, RbacRequester
 from argosy.kube.client import Cluster
@@ -23,7 +22,14 @@ from argosy.web.auth import signed_tokens
 from argosy.web.auth.account_password_token_store import AccountStore, generate_token_id
 from argosy.web.auth.accounts import API_KEY, CAPABILITIES, LOGIN, Account, TokenRecord
 from argosy.web.auth.cached_accounts_and_policy import AccountState, ObservableCluster
-from argosy.web.auth.caller import BadCredential, BadLogin, Caller, CredentialKind, RequestCredentials
+from argosy.web.auth.caller import (
+    BadCredential,
+    BadLogin,
+    Caller,
+    CredentialKind,
+    RequestCredentials,
+    RevokedCredential,
+)
 from argosy.web.auth.derived_token_limits import NO_LIMITS, TokenLimits
 from argosy.web.auth.login_codes import LoginCodes
 from argosy.web.auth.login_rate_limit import UNKNOWN_ACCOUNT, LoginRateLimiter
@@ -38,6 +44,7 @@ from argosy.web.auth.signed_tokens import (
     SSO_ISSUER,
     BadToken,
     ParentToken,
+    RevokedToken,
     TokenClaims,
 )
 
@@ -149,6 +156,8 @@ class Authenticator:
             await self._refresh_state(claims)
         try:
             return self._build_caller(signed_tokens.verify_token(token, self.state.key, self._now()), credential_kind)
+        except RevokedToken:
+            raise RevokedCredential from None
         except BadToken:
             raise BadCredential from None
 
@@ -266,7 +275,7 @@ class Authenticator:
         if not claims.expires_at or claims.expires_at - claims.session_started_at > DAY_SECONDS + CLOCK_SKEW_SECONDS:
             raise BadToken("the session lifetime exceeds one day")
         if self.revocations.is_revoked(claims.id, claims.session_started_at, self.state.revoked_sessions):
-            raise BadToken("the session was revoked")
+            raise RevokedToken("the session was revoked")
 
     def _check_role_token(self, claims: TokenClaims, project: str, role: str) -> None:
         self._check_token_record(self.state.find_role_tokens(project, role) or (), claims.id, claims.issued_at)
@@ -311,7 +320,7 @@ class Authenticator:
     def create_sso_session(self, session_id: str, subject: str, groups: tuple[str, ...], email: str) -> str:
         """Return a session for a user whom the identity provider has just authenticated."""
         now = self._now()
-        lifetime_seconds = min(IDLE_TIMEOUT_SECONDS, self._get_session_seconds())
+        lifetime_seconds = min(IDLE_TIMEOUT_SECONDS, self.state.session_seconds)
         claims = TokenClaims(
             SSO_ISSUER, subject, session_id, now, now + lifetime_seconds, now, groups, self.provider_id, email
         )
@@ -332,7 +341,7 @@ class Authenticator:
             return None
         if claims.expires_at - claims.issued_at > IDLE_TIMEOUT_SECONDS or now - claims.issued_at < RENEWAL_SECONDS:
             return None
-        expires = min(now + IDLE_TIMEOUT_SECONDS, claims.session_started_at + self._get_session_seconds())
+        expires = min(now + IDLE_TIMEOUT_SECONDS, claims.session_started_at + self.state.session_seconds)
         if expires <= claims.expires_at:
             return None
         return signed_tokens.sign_token(replace(claims, issued_at=now, expires_at=expires), self.state.key)
@@ -357,7 +366,7 @@ class Authenticator:
         if self._has_future_password_time(account):
             issued, session_id = self._now(), f"{self._build_password_prefix(account)}{session_id}"
         lifetime_seconds = (
-            min(IDLE_TIMEOUT_SECONDS, self._get_session_seconds()) if is_browser else self._get_session_seconds()
+            min(IDLE_TIMEOUT_SECONDS, self.state.session_seconds) if is_browser else self.state.session_seconds
         )
         claims = TokenClaims(ISSUER, f"{account.name}:{LOGIN}", session_id, issued, issued + lifetime_seconds, issued)
         return signed_tokens.sign_token(claims, self.state.key)
@@ -374,14 +383,6 @@ class Authenticator:
     def _build_password_prefix(self, account: Account) -> str:
         """Prefix of such session ids, derived from the password hash: they end when the password changes."""
         return f"{hmac.new(self.signing_key, b'password' + account.password_hash, sha256).hexdigest()[:32]}."
-
-    def _get_session_seconds(self) -> int:
-        """argo: users.session.duration; at most one day."""
-        text = self.state.settings.get("users.session.duration", "").strip()
-        try:
-            return max(1, min(DAY_SECONDS, int(parse_duration(text)))) if text else DAY_SECONDS
-        except ValueError:
-            return DAY_SECONDS
 
     @property
     def provider_id(self) -> str:

@@ -29,6 +29,7 @@ from argosy.web.auth.accounts import (
     read_accounts,
     read_config_map_data,
     read_role_token_records,
+    read_session_seconds,
 )
 from argosy.web.auth.oidc_provider_settings import OidcProvider, find_secret_value, read_provider
 
@@ -98,6 +99,10 @@ class AccountState:
     def is_anonymous_allowed(self) -> bool:
         """argo: users.anonymous.enabled"""
         return self.settings.get("users.anonymous.enabled", "").strip().lower() == "true"
+
+    @property
+    def session_seconds(self) -> int:
+        return read_session_seconds(self.settings)
 
     @property
     def provider(self) -> OidcProvider | None:

@@ -61,3 +61,7 @@ class BadLogin(Exception):
 
 class BadCredential(Exception):
     """A credential was presented and is invalid; never treated like a missing credential."""
+
+
+class RevokedCredential(BadCredential):
+    """A session that was ended before its time. Only who has the signed token learns it."""

@@ -36,6 +36,10 @@ class BadToken(Exception):
     """The token is invalid. The reason is for the log; the caller does not see it."""
 
 
+class RevokedToken(BadToken):
+    """The token is valid but for its revocation."""
+
+
 class ParentToken(NamedTuple):
     """A token that created another token."""
 

@@ -44,12 +44,7 @@ from argosy.web.middleware.page_context import build_frame_values
 from argosy.web.middleware.response_serialization import HTML, JSON, serialize_response
 from argosy.web.page_templates import render_page
 from argosy.web.request import NotFoundOrForbidden, QueryParameters, RequestContext
-from argosy.web.request_input_echo import (
-    FormFieldTokens,
-    conceal_form_fields,
-    conceal_request,
-    restore_sent_fields,
-)
+from argosy.web.request_input_echo import FormFieldTokens, conceal_form_fields, conceal_request, restore_sent_fields
 from argosy.web.response_placeholder_restoration import NO_ECHO, InputEcho
 from argosy.web.responses import BytesResponse, Headers, PageResponse, RedirectResponse, StreamResponse, WebResponse
 from argosy.web.route import READ_METHODS, Public, Route, RouteMatch, RouteTree, is_api_path
@@ -120,6 +115,7 @@ class _RequestHandler:
         self.headers: dict[str, str] = {}
         self.route: Route | None = None
         self.context: RequestContext | None = None
+        self.credential_error: BadCredential | None = None
         self.quotes_request = False  # the response is an error about the body of a change
         self.is_authorized = False  # False: only the request itself was read, so nothing is redacted
 
@@ -174,8 +170,10 @@ class _RequestHandler:
     async def identify_caller(self) -> Caller:
         self.headers = request_head.read_headers(self.scope, self.site.options)
         caller = None
-        with suppress(BadCredential):
+        try:
             caller = await self.site.authenticator.identify(self._read_credentials())
+        except BadCredential as error:
+            self.credential_error = error
         self.context = self._build_context(caller or NOBODY, {}, QueryParameters([]))
         return self.context.caller
 

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 
 from argosy.errors import ManifestError
 from argosy.web import request_limits
-from argosy.web.auth.caller import Caller
+from argosy.web.auth.caller import BadCredential, Caller
 from argosy.web.authorization import NotAuthenticated
 from argosy.web.error_details import GRPC_CODES, describe_error
 from argosy.web.grpc_web.call_status import CallError, CallStatus, StatusCode
@@ -59,6 +59,11 @@ class CallHandler(Protocol):
 
     @property
     def client_address(self) -> str: ...
+
+    @property
+    def credential_error(self) -> BadCredential | None:
+        """Why the credentials of the call are invalid; None if they are valid or missing."""
+        ...
 
     async def identify_caller(self) -> Caller:
         """Check the head of the call; return the caller, NOBODY without valid credentials."""
@@ -119,7 +124,7 @@ class GrpcWebGateway:
         method = _find_method(scope)
         call.route = route = self._find_route(method)
         if caller.is_nobody and not isinstance(route.access, Public):
-            raise NotAuthenticated  # before the body is read
+            raise call.handler.credential_error or NotAuthenticated  # before the body is read
         request = await self._read_request(scope, receive, method, caller, call.handler.client_address)
         response.begin(method, is_signed_in=not caller.is_nobody)
         call.is_recorded = True  # by the REST request

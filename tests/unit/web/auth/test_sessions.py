@@ -11,7 +11,7 @@ import pytest
 from argosy.errors import UserError
 from argosy.kube.resource_key import ResourceKey
 from argosy.web.auth import signed_tokens
-from argosy.web.auth.caller import BadLogin
+from argosy.web.auth.caller import BadLogin, RevokedCredential
 from argosy.web.auth.session_revocation import MAX_REVOKED_SESSIONS
 from support.identities import NAMESPACE, Room
 
@@ -116,7 +116,8 @@ async def test_logout_ends_the_session_and_renewed_tokens_on_every_server(room: 
     other = room.server(room.glance)  # reads from the cluster what the first server wrote
     await room.glance.look()
     assert not other.is_still_valid(caller)
-    assert await room.is_refused(later, "argosy-1")
+    with pytest.raises(RevokedCredential):
+        await room.who(later, "argosy-1")
     assert await room.is_refused(token)
 
 
