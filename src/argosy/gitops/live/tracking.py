@@ -144,12 +144,14 @@ def is_self_referenced(live: Manifest, tracking: TrackingSettings, desired: Mani
 def normalize_tracking(desired: Manifest, live: Manifest, tracking: TrackingSettings) -> Manifest:
     """Return the live manifest for a comparison, changed so that a new tracking method is not drift.
 
-    argo: an object with the label counts as tracked; the label is dropped if it is not desired any more.
+    argo: an object with the label and without the annotation counts as tracked; the label is dropped if it is not
+    desired any more. The annotation of another Application stays, so that a sync takes the object over.
     """
     if tracking.method == "label" or not _read_metadata_text(live, "labels", tracking.label) or _is_crd(live):
         return live
     metadata = dict(live["metadata"])
-    if desired_id := _read_metadata_text(desired, "annotations", TRACKING_ID):
+    desired_id = _read_metadata_text(desired, "annotations", TRACKING_ID)
+    if desired_id and not _read_metadata_text(live, "annotations", TRACKING_ID):
         metadata["annotations"] = {**_read_metadata_map(live, "annotations"), TRACKING_ID: desired_id}
     if not _read_metadata_text(desired, "labels", tracking.label):
         metadata["labels"] = {name: text for name, text in metadata["labels"].items() if name != tracking.label}

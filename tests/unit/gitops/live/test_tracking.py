@@ -255,6 +255,13 @@ def test_other_labels_and_annotations_are_not_normalized() -> None:
     assert metadata["annotations"] == {"a": "1", TRACKING_ID: "shop:/ConfigMap:prod/web"}
 
 
+def test_annotation_of_another_application_is_drift_even_if_the_chart_sets_the_label() -> None:
+    chart_labels = {INSTANCE_LABEL: "my-release"}
+    live = config(labels=chart_labels, annotations={TRACKING_ID: "old:/ConfigMap:prod/web"})
+    desired = add_tracking(config(labels=chart_labels), APP, ANNOTATION)
+    assert normalize_tracking(desired, live, ANNOTATION) == live
+
+
 # -- settings
 
 
