@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from support.argocd.pair import APPLICATIONS, CONTROL
 from support.argocd.story import Story
+from support.deadlines import wait_until
 
 pytestmark = pytest.mark.tier("argocd")
 
@@ -126,3 +128,43 @@ def test_prune_in_waves(story: Story, option: str) -> None:
     story.refresh()
     story.sync(prune=True)
     story.check()
+
+
+@pytest.mark.parametrize("finalizers", [(), ("resources-finalizer.argocd.argoproj.io",)], ids=["plain", "cascading"])
+@pytest.mark.parametrize(
+    ("phase", "policy"), list(itertools.product(("PreDelete", "PostDelete"), ("HookSucceeded", "")))
+)
+def test_deletion_hook(story: Story, phase: str, policy: str, finalizers: tuple[str, ...]) -> None:
+    annotations = {"hook": phase, **({"hook_delete_policy": policy} if policy else {})}
+    story.push({"hook.yaml": job("hook", **annotations), "settings.yaml": config_map("settings")})
+    story.deliver(metadata={"finalizers": list(finalizers)})
+    story.sync()
+    story.check()
+    story.delete_application()
+    story.wait_until_deleted()
+    story.check_objects()
+
+
+def test_forbidden_deletion_hook(story: Story) -> None:
+    hook = job("hook", hook="PreDelete")
+    hook["metadata"]["namespace"] = "kube-system"
+    story.push({"hook.yaml": hook, "settings.yaml": config_map("settings")})
+    project = {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "AppProject",
+        "metadata": {"name": story.name, "namespace": CONTROL},
+        "spec": {
+            "sourceRepos": ["*"],
+            "destinations": [{"server": "*", "namespace": story.namespace}],
+            "clusterResourceWhitelist": [{"group": "*", "kind": "*"}],
+        },
+    }
+    story.pair.apply(project)
+    story.deliver(project=story.name)
+    story.sync()
+    story.delete_application()
+    path = f"{APPLICATIONS}/{story.name}"
+    for side in story.pair.sides:
+        wait_until(lambda side=side: "DeletionError" in str(side.get(path)["status"]), f"{side.name} refuses the hook")
+    for side in story.pair.sides:
+        assert side.get("/apis/batch/v1/namespaces/kube-system/jobs/hook") is None

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from argosy import annotations as names
-from argosy.errors import ArgosyError, ClusterError, TransientError
+from argosy.errors import ArgosyError, ClusterError, PolicyError, TransientError
 from argosy.gitops.application import Application, SyncRequest, read_application
 from argosy.gitops.application.sync_annotations import is_hook
 from argosy.gitops.sync.app_deletion import DeletionStep, advance_deletion, compute_finalizers
@@ -60,6 +60,7 @@ class Deletion:
     annotations: dict[str, str] = field(default_factory=dict)
     options: list[str] = field(default_factory=list)
     may_delete: Callable[[Manifest], str] = lambda _: ""
+    may_run_hook: Callable[[ResourceKey], str] = lambda _: ""
     engine: Cluster | None = None
     well: bool = True
     errors: list[str] = field(default_factory=list)
@@ -75,7 +76,7 @@ class Deletion:
         live = await Stage(self.cluster).live()
         answer = await advance_deletion(
             self.app, live, self.hooks, cluster=self.engine or self.cluster, assess_all=judge,
-            find_refusal=self.may_delete,
+            find_refusal=self.may_delete, find_hook_refusal=self.may_run_hook,
         )  # fmt: skip
         self.finalizers = answer.finalizers
         self.messages += [answer.message] if answer.message else []
@@ -142,8 +143,9 @@ async def test_deletion_finishes_when_the_crd_of_an_object_was_deleted(cluster: 
     await cluster.delete(DEFINITION)
     for _ in range(6):
         answer = await advance_deletion(
-            deletion.app, live, hooks, cluster=cluster, assess_all=judge, find_refusal=lambda _: ""
-        )
+            deletion.app, live, hooks, cluster=cluster, assess_all=judge,
+            find_refusal=lambda _: "", find_hook_refusal=lambda _: "",
+        )  # fmt: skip
         deletion.finalizers = answer.finalizers
         await asyncio.sleep(0)
     assert WIDGET not in await cluster.kinds()
@@ -214,8 +216,9 @@ async def test_self_managed_application_does_not_wait_for_its_own_deletion(clust
     deletion = Deletion(cluster, finalizers=RESOURCES)
     itself = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "demo"}}
     answer = await advance_deletion(
-        deletion.app, {deletion.app.key: itself}, [], cluster=cluster, assess_all=judge, find_refusal=lambda _: ""
-    )
+        deletion.app, {deletion.app.key: itself}, [], cluster=cluster, assess_all=judge,
+        find_refusal=lambda _: "", find_hook_refusal=lambda _: "",
+    )  # fmt: skip
     assert answer == DeletionStep(())
 
 
@@ -295,6 +298,28 @@ async def test_failed_pre_delete_hook_is_reported_and_retried(cluster: Cluster) 
     assert "a" in await standing(cluster)
     deletion.well = True
     await deletion.finish()
+
+
+@pytest.mark.parametrize("finalizers", [ALL, ALL[3:]])
+async def test_no_deletion_hook_runs_if_the_project_forbids_one(cluster: Cluster, finalizers: tuple[str, ...]) -> None:
+    hooks = [job("before", hook="PreDelete,PostDelete"), job("forbidden", hook="PreDelete,PostDelete", wave=1)]
+
+    def find_refusal(key: ResourceKey) -> str:
+        return "namespace x is not permitted" if key.name == "forbidden" else ""
+
+    deletion = Deletion(cluster, hooks, finalizers=finalizers, may_run_hook=find_refusal)
+    with pytest.raises(PolicyError, match="hook batch/Job/forbidden is not permitted: namespace x is not permitted"):
+        await deletion.step()
+    assert not await standing(cluster, JOBS)
+
+
+async def test_clean_up_leaves_objects_that_the_project_forbids(cluster: Cluster) -> None:
+    """The hook cannot have run, so an object of its name belongs to somebody else."""
+    await Stage(cluster, [job("theirs")]).finish()
+    hook = job("theirs", hook="PostDelete", policy="HookSucceeded")
+    deletion = Deletion(cluster, [hook], finalizers=ALL[4:], may_run_hook=lambda _: "not permitted")
+    await deletion.finish()
+    assert await standing(cluster, JOBS) == ["theirs"]
 
 
 async def test_hook_finalizers_are_added_and_removed_with_the_hooks() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from argosy import annotations as names
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Room, config_map
@@ -78,9 +79,10 @@ async def test_deletion_hooks_set_finalizers_and_run_before_and_after(room: Room
     await room.cluster.delete(APP)
     await room.until_gone("argoproj.io/Application", "models", CONTROL)
     assert await room.get("ConfigMap", "settings") is None
-    first, last = await room.get("ConfigMap", "before"), await room.get("ConfigMap", "after")
-    assert first is not None and last is not None  # argo: hooks stay unless a delete policy is set
-    assert int(first["metadata"]["resourceVersion"]) < int(last["metadata"]["resourceVersion"])
+    # argo: a PreDelete hook is deleted with the resources, a PostDelete hook stays unless a delete policy is set
+    assert await room.get("ConfigMap", "before") is None
+    after_hook = await room.get("ConfigMap", "after")
+    assert after_hook is not None and names.LAST_APPLIED not in after_hook["metadata"]["annotations"]
 
 
 async def test_failed_pre_delete_hook_blocks_deletion_and_is_retried(room: Room) -> None:
@@ -121,6 +123,37 @@ async def test_deletion_finishes_the_highest_wave_before_lower_waves(room: Room)
     patch = {"metadata": {"finalizers": None}}
     await room.cluster.patch(ResourceKey("", "ConfigMap", "ml", "late"), patch)
     await room.until_gone("argoproj.io/Application", "models", CONTROL)
+
+
+async def test_deletion_waits_for_the_running_sync(room: Room) -> None:
+    """A deletion in the middle of a sync would delete what the sync creates a moment later."""
+    before = job("before", hook="PreSync")
+    room.repository.push({**ONE, "app/before.yaml": {**before, "metadata": {**before["metadata"], "namespace": "ml"}}})
+    await room.deliver(metadata={"finalizers": [FINALIZER]}, syncPolicy=None)
+    await room.sync()
+    async with asyncio.timeout(HANG_SECONDS):
+        while not await room.get("batch/Job", "before"):
+            await asyncio.sleep(0.02)
+    await room.cluster.delete(APP)
+    await room.settled()
+    operation = (await room.app())["status"]["operationState"]
+    assert operation["phase"] == "Running" and await room.get("batch/Job", "before") is not None
+    await room.patch_app({"status": {"operationState": {"phase": "Terminating"}}})
+    await room.until_gone("argoproj.io/Application", "models", CONTROL)
+    assert await room.get("batch/Job", "before") is None and await room.get("ConfigMap", "settings") is None
+
+
+async def test_deletion_hook_outside_the_project_is_never_created(room: Room) -> None:
+    before = annotated("before", hook="PreDelete")
+    before["metadata"]["namespace"] = "kube-system"
+    await room.project(destinations=[{"server": "*", "namespace": "ml"}])
+    room.repository.push({**ONE, "app/before.yaml": before})
+    await room.deliver(project="team", metadata={"finalizers": [FINALIZER]})
+    await room.until(lambda status: status.get("sync"))
+    await room.cluster.delete(APP)
+    message = await room.until_condition("DeletionError")
+    assert message.startswith("PreDelete hook /ConfigMap/before is not permitted: namespace kube-system")
+    assert await room.get("ConfigMap", "before", "kube-system") is None
 
 
 @pytest.mark.tier("all")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from argosy.kube.objects import Manifest
+from support.argocd.comparison import Difference
 from support.argocd.known_differences import find_unexplained
 from support.argocd.pair import APPLICATIONS, CONTROL, Pair
 from support.deadlines import wait_until
@@ -103,16 +104,33 @@ class Story:
     def delete_application(self, options: Mapping[str, Any] | None = None) -> None:
         self.pair.delete(f"{APPLICATIONS}/{self.name}", options)
 
+    def wait_until_deleted(self) -> None:
+        for side in self.pair.sides:
+            wait_until(lambda side=side: self.name not in side.list_applications(), f"{side.name} deletes {self.name}")
+
     def check(self) -> None:
         """Wait until both sides are quiet, and compare the Application and the objects of its namespace."""
         self.pair.wait_until_quiet([self.name])
-        differences = self.pair.compare_application(self.name)
-        differences += [
+        self._check(
+            [
+                *self.pair.compare_application(self.name),
+                *self._compare_objects(),
+                *self.pair.compare_events(self.name),
+            ]
+        )
+
+    def check_objects(self) -> None:
+        """Compare the objects of the namespace, and nothing else."""
+        self._check(self._compare_objects())
+
+    def _compare_objects(self) -> list[Difference]:
+        return [
             difference
             for difference in self.pair.compare_namespace(self.namespace, KINDS)
             if difference.subject not in OBJECTS_OF_THE_CLUSTER
         ]
-        differences += self.pair.compare_events(self.name)
+
+    def _check(self, differences: Sequence[Difference]) -> None:
         unexplained = find_unexplained(self.name, differences)
         assert not unexplained, "\n".join(map(str, unexplained))
 

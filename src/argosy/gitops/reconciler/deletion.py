@@ -12,10 +12,11 @@ from argosy.errors import Forbidden, PolicyError, UserError
 from argosy.gitops.application import Application
 from argosy.gitops.application.finalizer_names import is_controller_finalizer
 from argosy.gitops.application.project_spec import Project
+from argosy.gitops.policy.projects import find_permission_error
 from argosy.gitops.reconciler.app_state_values import AppState
 from argosy.gitops.reconciler.destination_cluster import DestinationCluster
 from argosy.gitops.reconciler.impersonation import impersonate_service_account
-from argosy.gitops.reconciler.object_permission_and_deletion_check import find_deletion_refusal
+from argosy.gitops.reconciler.object_permission_and_deletion_check import find_deletion_refusal, has_namespace
 from argosy.gitops.reconciler.reconcile_result_patch import ReconcileResult
 from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.status import application_event_manifests
@@ -45,6 +46,10 @@ async def delete_resources(
     def find_refusal(manifest: Manifest) -> str:
         return find_deletion_refusal(manifest, app, project, settings, kinds, None)
 
+    def find_hook_refusal(key: ResourceKey) -> str:
+        is_namespaced = has_namespace(key, kinds)
+        return find_permission_error(project, key, is_namespaced=is_namespaced, destination=app.destination)
+
     def is_included(key: ResourceKey) -> bool:
         """The project decides per object, with a reason for the user."""
         return not settings.exclusions.excludes(key.group_kind)
@@ -63,6 +68,7 @@ async def delete_resources(
             cluster=impersonate_service_account(destination.cluster, app, project, settings),
             assess_all=settings.assess_all,
             find_refusal=find_refusal,
+            find_hook_refusal=find_hook_refusal,
         )
     except (PolicyError, Forbidden) as error:
         return _refuse(app, str(error))

@@ -116,7 +116,7 @@ class Reconciler:
             app_state = await destination.comparer.compare_or_report_unknown(
                 app, project, desired, settings, kinds, memo, repeat_dry_runs=refresh is not None
             )
-            if app.deletion_timestamp:
+            if app.deletion_timestamp and app.operation is None:  # argo: the deletion waits for the operation
                 step = await delete_resources(destination, app, project, settings, app_state)
                 return build_deletion_result(app, step, self._format_now())
             compared = SettledPass(app, app_state, settings, destination.unlisted_conditions(app_state))

@@ -92,6 +92,7 @@ class StatusReporter:
             patch["metadata"] = {"annotations": dict.fromkeys(handled_annotations)}
         if (
             app_state.is_complete
+            and not app.deletion_timestamp  # k8s: then none can be added
             and (finalizers := compute_finalizers(app, app_state.comparison.hooks)) != app.finalizers
         ):
             patch.setdefault("metadata", {})["finalizers"] = list(finalizers)

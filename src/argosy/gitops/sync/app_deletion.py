@@ -7,13 +7,13 @@ restart continues.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
 from argosy import annotations as names
-from argosy.errors import ClusterError, Conflict
+from argosy.errors import ClusterError, Conflict, PolicyError
 from argosy.gitops.application import Application, OperationPhase, SyncPhase
 from argosy.gitops.application.finalizer_names import (
     BACKGROUND_FINALIZER,
@@ -25,8 +25,9 @@ from argosy.gitops.application.finalizer_names import (
 from argosy.gitops.application.step_results import PlannedTask
 from argosy.gitops.application.sync_annotations import DeletePolicy, is_hook, list_hook_phases, read_wave
 from argosy.gitops.sync import hook_release_and_deletion
-from argosy.gitops.sync.apply import MAX_CONFLICT_ATTEMPTS, ApplyRequest, apply_manifest
-from argosy.gitops.sync.effective_apply_and_prune_options import ApplyOptions, is_deletion_approved
+from argosy.gitops.sync.apply import MAX_CONFLICT_ATTEMPTS
+from argosy.gitops.sync.client_side_apply_patch_builder import set_namespace
+from argosy.gitops.sync.effective_apply_and_prune_options import is_deletion_approved
 from argosy.gitops.sync.live_object_fetch import fetch_live
 from argosy.gitops.sync.prune import FindDeletionRefusal
 from argosy.gitops.sync.sync_options import CONFIRM_VALUE, SyncOptions, find_keep_reason
@@ -85,9 +86,13 @@ async def advance_deletion(
     cluster: Cluster,
     assess_all: AssessAll,
     find_refusal: FindDeletionRefusal,
+    find_hook_refusal: Callable[[ResourceKey], str],
 ) -> DeletionStep:
-    """argo: PreDelete hooks, resources from the highest wave down, PostDelete hooks, then the hooks themselves."""
-    deletion = _Deletion(app, live, desired_hooks, cluster, assess_all, find_refusal)
+    """argo: PreDelete hooks, resources from the highest wave down, PostDelete hooks, then the hooks themselves.
+
+    `find_hook_refusal` says why the project does not permit a hook. Raises PolicyError for such a hook.
+    """
+    deletion = _Deletion(app, live, desired_hooks, cluster, assess_all, find_refusal, find_hook_refusal)
     if names.PRE_DELETE_FINALIZER in app.finalizers:
         return await deletion.run_hooks(SyncPhase.PRE_DELETE)
     if RESOURCE_FINALIZERS & set(app.finalizers):
@@ -108,6 +113,7 @@ class _Deletion:
     cluster: Cluster
     assess_all: AssessAll
     find_refusal: FindDeletionRefusal
+    find_hook_refusal: Callable[[ResourceKey], str]
 
     def _plan_hooks(self, phase: SyncPhase) -> list[SyncTask]:
         operation = OperationContext(self.app, "", self.app.deletion_timestamp)
@@ -120,7 +126,9 @@ class _Deletion:
 
     async def run_hooks(self, phase: SyncPhase) -> DeletionStep:
         """argo: all hooks at once; here a later wave waits for earlier ones, as in a sync."""
-        for _, group in groupby(self._plan_hooks(phase), key=lambda task: task.planned.wave):
+        planned = self._plan_hooks(phase)
+        self._check_permissions(phase, planned)
+        for _, group in groupby(planned, key=lambda task: task.planned.wave):
             results = [(task, *await self._run_hook(task)) for task in group]
             errors = []
             for task, progress, message in results:
@@ -133,6 +141,16 @@ class _Deletion:
                 return DeletionStep(self.app.finalizers, format_waiting_message(running), None)
         return self._remove_finalizers(_FINALIZER_BY_PHASE[phase])
 
+    def _check_permissions(self, phase: SyncPhase, hooks: Sequence[SyncTask]) -> None:
+        """Refuse all hooks if one is not permitted: who may write to Git must not reach beyond the project."""
+        refusals = [
+            f"{phase} hook {format_key(task.key)} is not permitted: {reason}"
+            for task in hooks
+            if (reason := self.find_hook_refusal(task.key))
+        ]
+        if refusals:
+            raise PolicyError("; ".join(refusals))
+
     async def _run_hook(self, task: SyncTask) -> tuple[OperationPhase, str]:
         task.live = await self.cluster.get(task.key)
         if task.live is not None and not task.is_own_hook:
@@ -143,10 +161,9 @@ class _Deletion:
                 return OperationPhase.RUNNING, ""
         if task.live is None:
             assert task.planned.desired is not None
-            request = ApplyRequest(task.key, task.planned.desired, None, ApplyOptions(), self.app.deletion_timestamp)
-            task.live = (await apply_manifest(request, self.cluster)).live
-        if task.live is None:
-            return OperationPhase.RUNNING, ""
+            # argo: created, not applied, so it has no annotation with its last applied configuration
+            hook = set_namespace(task.planned.desired, task.key)
+            task.live = await self.cluster.create(hook, manager=names.FIELD_MANAGER)
         (assessment,) = await self.assess_all([task.live])
         return phase_from_health(assessment, is_hook=True) or (OperationPhase.RUNNING, "")
 
@@ -157,6 +174,8 @@ class _Deletion:
     async def remove_finished_hooks(self, phase: SyncPhase) -> DeletionStep:
         """Remove hooks that have succeeded."""
         for task in self._plan_hooks(phase):
+            if self.find_hook_refusal(task.key):
+                continue  # argo: the project may have changed since it ran
             task.live = await fetch_live(task.key, self.cluster)
             if task.live is None:
                 continue
@@ -221,10 +240,10 @@ class _Deletion:
                 return
 
     def _is_deletable(self, key: ResourceKey, manifest: Manifest, options: SyncOptions) -> bool:
-        """argo: False for objects that stay when their Application is deleted."""
+        """argo: False for objects that stay when their Application is deleted. PreDelete hooks do not stay."""
         if key == self.app.key or find_keep_reason(manifest, options):
             return False
-        if is_hook(manifest) and {SyncPhase.PRE_DELETE, SyncPhase.POST_DELETE} & set(list_hook_phases(manifest)):
+        if is_hook(manifest) and SyncPhase.POST_DELETE in list_hook_phases(manifest):
             return False
         return not self.find_refusal(manifest)
 
