@@ -38,6 +38,7 @@ HOOK_FINALIZER: Final = "argocd.argoproj.io/hook-finalizer"
 REFRESH: Final = "argocd.argoproj.io/refresh"
 REFRESH_TIMESTAMP: Final = "argocd.argoproj.io/refresh-timestamp"
 MANIFEST_GENERATE_PATHS: Final = "argocd.argoproj.io/manifest-generate-paths"
+MANAGED_BY_URL: Final = "argocd.argoproj.io/managed-by-url"  # the page of the installation that delivers it
 SKIP_RECONCILE: Final = "argocd.argoproj.io/skip-reconcile"
 DELETION_APPROVED: Final = "argocd.argoproj.io/deletion-approved"
 PROFILE: Final = "argosy.dev/profile"  # the checklist that `argosy check` applies: data-bearing

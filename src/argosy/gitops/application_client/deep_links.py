@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
+from argosy.annotations import MANAGED_BY_URL
 from argosy.errors import UserError
-from argosy.gitops.status.status_json_conversions import as_mappings
+from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
 from argosy.kube.objects import read_yaml
 from argosy.languages.expr import compile_expression
 from argosy.languages.go_templates import compile_template
@@ -19,6 +20,7 @@ from argosy.languages.go_templates import compile_template
 MAX_LINKS: Final = 100
 MAX_EVALUATION_STEPS: Final = 20_000
 MAX_URL_CHARACTERS: Final = 4_000
+_NO_WEB_ADDRESS: Final = "invalid managed-by URL: URL must include http or https protocol"
 
 
 class DeepLink(NamedTuple):
@@ -26,6 +28,26 @@ class DeepLink(NamedTuple):
     title: str
     description: str = ""
     icon: str = ""
+
+
+def find_managed_by_url(app: Mapping[str, Any]) -> str:
+    """Return the URL of the annotation managed-by-url of an Application; empty without one, or if it is invalid."""
+    return "" if describe_managed_by_url_problem(app) else _read_managed_by_url(app)
+
+
+def describe_managed_by_url_problem(app: Mapping[str, Any]) -> str:
+    """Return why the annotation managed-by-url of an Application is invalid, in Argo CD's words; empty if it is not."""
+    url = _read_managed_by_url(app)
+    try:
+        scheme = urlsplit(url).scheme
+    except ValueError as error:
+        return f"invalid managed-by URL: failed to parse URL: {error}"
+    return "" if not url or scheme in ("http", "https") else _NO_WEB_ADDRESS
+
+
+def _read_managed_by_url(app: Mapping[str, Any]) -> str:
+    url = as_mapping(as_mapping(app.get("metadata")).get("annotations")).get(MANAGED_BY_URL)
+    return url if isinstance(url, str) else ""
 
 
 def render_links(text: str, values: Mapping[str, Any], where: str) -> tuple[list[DeepLink], list[str]]:

@@ -21,6 +21,7 @@ from argosy.gitops.application.sources import remove_empty_options
 from argosy.gitops.application_client.application_actions import BACKGROUND, FOREGROUND, delete_application
 from argosy.gitops.application_client.application_patches_and_sources import PATCH_TYPES, apply_patch
 from argosy.gitops.application_client.creation_and_update import change_and_return, create_application
+from argosy.gitops.application_client.deep_links import describe_managed_by_url_problem
 from argosy.gitops.application_client.source_validation import check_sources_render
 from argosy.gitops.application_client.sync_checks import check_local_manifests, needs_override_permission
 from argosy.gitops.application_client.sync_operation_builder import check_no_automated_sync
@@ -226,7 +227,10 @@ def _check_project_permits(request: RequestContext, app: Application) -> None:
     project = settings.projects.get(app.project)
     if project is None or not permits_application_namespace(project, app, settings.control_namespace):
         raise UserError(f'app is not allowed in project "{app.project}", or the project does not exist')
-    if messages := [item.message for item in validate_application(app, project, settings)]:
+    messages = [item.message for item in validate_application(app, project, settings)]
+    if problem := describe_managed_by_url_problem(app.wire):
+        messages.append(problem)
+    if messages:
         raise UserError(f"application spec for {app.name} is invalid: InvalidSpecError: {'; '.join(messages)}")
 
 

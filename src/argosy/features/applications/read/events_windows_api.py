@@ -14,7 +14,7 @@ from argosy.gitops.application import Application
 from argosy.gitops.application.project_spec import SyncWindow
 from argosy.gitops.application_client.app_state_reader import ApplicationReader
 from argosy.gitops.application_client.application_service import utc_now
-from argosy.gitops.application_client.deep_links import DeepLink, render_links
+from argosy.gitops.application_client.deep_links import DeepLink, find_managed_by_url, render_links
 from argosy.gitops.application_client.event_list import events_of
 from argosy.gitops.application_client.owned_objects import NotOwnedObject, load_owned_object, walk_owned_objects
 from argosy.gitops.diff import mask_secrets
@@ -86,7 +86,10 @@ def _build_links(
     reader: ApplicationReader, app: Application, setting: str, extra_values: dict[str, Any]
 ) -> dict[str, Any]:
     config_map = reader.cache.get(ResourceKey(*CONFIG_MAP, reader.service.control_namespace, "argocd-cm")) or {}
-    text = as_mapping(config_map.get("data")).get(setting)
+    settings = as_mapping(config_map.get("data"))
+    text, managed_by_url = settings.get(setting), find_managed_by_url(app.wire)
+    if not managed_by_url and setting == LINK_SETTINGS[0]:
+        managed_by_url = str(settings.get("url") or "")  # argo: links of Applications only
     project = reader.reconciler_settings.projects.get(app.project)
     values = {
         "app": dict(app.wire),
@@ -96,6 +99,7 @@ def _build_links(
             "server": app.destination.with_in_cluster_alias.server,
             "name": app.destination.with_in_cluster_alias.name,
         },
+        **({"managedByURL": managed_by_url} if managed_by_url else {}),
         **extra_values,
     }
     built_links, _ = render_links(text if isinstance(text, str) else "", values, f"argocd-cm: {setting}")
