@@ -2,7 +2,8 @@
 
 ArgosyError
 ├── UserError          the author of the input must act: a condition on the object, HTTP 400, exit code 2
-│   ├── ManifestError  LimitError  PatchError  RenderError
+│   ├── ManifestError  LimitError  PatchError
+│   ├── RenderError    NoMatchingFile
 │   ├── SourceError    SourceUnreachable  SourceTimeout  SourceRefused  UnknownRef  CorruptSource  SourceTooLarge
 │   │   └── SignatureError  Unsigned  BadSignature  UnknownSigner  ExpiredSigner  SignerNotAllowed  CannotVerify
 │   └── PolicyError    a project, sync window or role refuses: exit code 5
@@ -130,6 +131,10 @@ class CannotVerify(SignatureError):
 
 class RenderError(UserError):
     """A file tree cannot be rendered into manifests."""
+
+
+class NoMatchingFile(RenderError):
+    """A glob of the Application's source matches no file now; a later commit may add one."""
 
 
 class PolicyError(UserError):

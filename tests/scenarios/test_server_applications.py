@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from argosy.annotations import MANAGED_BY_URL
 from argosy.kube.objects import dump_yaml
 from argosy.kube.resource_key import ResourceKey
 from support.api_client import definition, version, widget
@@ -200,6 +201,27 @@ async def test_new_sources_are_rendered_before_they_are_stored(api: ApiScene) ->
     assert (await api.ask("PUT", f"{name}/spec?validate=false", broken)).code == 200
     changed = {**broken, "syncPolicy": {"syncOptions": ["CreateNamespace=true"]}}
     assert (await api.ask("PUT", f"{name}/spec", changed)).code == 200, "its sources did not change"
+
+
+async def test_sources_that_a_later_commit_may_mend_are_accepted(api: ApiScene) -> None:
+    policy = {"repos": [{"url": "*"}], "gpg": {"mode": "head", "keys": ["0123456789ABCDEF"]}}
+    await api.room.project("signed", sourceIntegrity={"git": {"policies": [policy]}})
+    await create_application(api, project="signed", source=source(api, "app"))
+    chart = {"other/Chart.yaml": {"apiVersion": "v2", "name": "chart", "version": "1.0.0"}}
+    api.room.repository.push(chart)
+    with_glob = {**source(api, "other"), "helm": {"valueFiles": ["none/*.yaml"]}}
+    await create_application(api, source=with_glob)
+    missing = fresh(source={**with_glob, "helm": {"valueFiles": ["none.yaml"]}})
+    response = await api.ask("POST", AT, missing)
+    assert response.code == 400
+    assert "Error: open other/none.yaml: no such file or directory" in response.json()["message"]
+
+
+async def test_repository_that_refuses_is_not_accessible(api: ApiScene) -> None:
+    application = fresh(source={**source(api, "app"), "repoURL": f"{api.room.repository.url}/none"})
+    response = await api.ask("POST", AT, application)
+    assert response.code == 400
+    assert "InvalidSpecError: repository not accessible: " in response.json()["message"]
 
 
 async def test_create_of_a_different_existing_application_needs_upsert_and_update(api: ApiScene) -> None:
@@ -573,6 +595,27 @@ async def test_deep_links_come_from_settings_and_allow_only_web_urls(api: ApiSce
     assert app_links == [{"url": "https://wiki.example/models", "title": "Wiki"}]
     object_links = await api.get(f"models/resource/links?{named('ConfigMap', 'settings')}")
     assert object_links["items"] == [{"url": "https://wiki.example/settings", "title": "Wiki"}]
+
+
+async def test_links_name_the_installation_that_manages_the_application(api: ApiScene) -> None:
+    links = "- {url: '{{.managedByURL}}/applications/{{.app.metadata.name}}', title: Managed by}"
+    await api.room.configure({"application.links": links, "url": "https://here.example"})
+    name = await create_application(api, source=source(api, "app"))
+    metadata = (await api.get(name))["metadata"]
+
+    async def annotate(url: str) -> int:
+        body = {"metadata": {**metadata, "annotations": {MANAGED_BY_URL: url}}, "spec": (await api.get(name))["spec"]}
+        return (await api.ask("PUT", name, body)).code
+
+    async def until_link(expected: str) -> None:
+        async with asyncio.timeout(HANG_SECONDS):
+            while [link["url"] for link in (await api.get(f"{name}/links"))["items"]] != [expected]:
+                await asyncio.sleep(0.05)
+
+    await until_link(f"https://here.example/applications/{name}")
+    assert await annotate("https://there.example") == 200
+    await until_link(f"https://there.example/applications/{name}")
+    assert await annotate("javascript:alert(1)") == 400
 
 
 # -- bad input -----------------------------------------------------------------------------------------------------

@@ -196,12 +196,15 @@ class ApplicationReader:
         """Account scripts that run within this context to the Application's project."""
         return charge_work_to(self.reconciler_settings.build_tenant(app.project))
 
-    async def render_desired_state(self, app: Application, refs: Sequence[str] = ()) -> DesiredState:
-        """Render the sources at the Application's own refs, or at these."""
+    async def render_desired_state(
+        self, app: Application, refs: Sequence[str] = (), *, reports_unverified: bool = False
+    ) -> DesiredState:
+        """Render the sources at the Application's own refs, or at these. See `DesiredStateBuilder.build`."""
         effective_refs = tuple(
             (refs[index] if index < len(refs) else "") or source.ref for index, source in enumerate(app.sources)
         )
-        return await self._build_desired_state(app, DesiredStateRequest(app.sources, effective_refs))
+        request = DesiredStateRequest(app.sources, effective_refs, reports_unverified=reports_unverified)
+        return await self._build_desired_state(app, request)
 
     async def load_compared_state(self, app: Application, refs: Sequence[str] = ()) -> DesiredState:
         """Return what the controller compares: local manifests after a sync of such, else the rendered sources."""

@@ -46,7 +46,7 @@ _OUTSIDE_FOLDER: Final = (
 
 _TOOL_NAMES: Final = {"helm": "Helm", "kustomize": "Kustomize", "directory": "plain files", "plugin": "a plug-in"}
 _WRONG_TOOL: Final = re.compile(r"there is no kustomization\.yaml|so this is no chart|the source has settings for ")
-_MISSING_VALUES_FILE: Final = re.compile(r"valueFiles\[\d+\] names it, but there is no such file")
+_MISSING_VALUES_FILE: Final = re.compile(r"Error: open .*: no such file or directory")
 
 
 def add_flag_hints(error: ArgosyError, flag_values: FlagValues, folder: str) -> ArgosyError:

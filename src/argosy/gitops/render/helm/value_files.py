@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from argosy.errors import RenderError
+from argosy.errors import NoMatchingFile, RenderError
 from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.render.helm.engine_interface import ValuesFile
 from argosy.gitops.render.helm.value_file_globs import is_glob, list_matching_files
@@ -40,13 +40,12 @@ class ValueFileReader:
         field_paths = [(f"valueFiles[{i}]", self._resolve(f"valueFiles[{i}]", name)) for i, name in enumerate(names)]
         literal_paths = {file_path for _, file_path in field_paths if not is_glob(file_path.path)}
         files: dict[_ValueFilePath, ValuesFile] = {}
-        for field, file_path in field_paths:
+        for name, (field, file_path) in zip(names, field_paths, strict=True):
             if is_glob(file_path.path):
                 matching = self._match_glob(field, file_path)
                 if not matching and not ignore_missing:
-                    raise RenderError(
-                        f"no file matches {file_path.path!r}; {_MISSING_FILE_ADVICE}", where=self._describe_field(field)
-                    )
+                    message = f'values file glob "{name}" matched no files; {_MISSING_FILE_ADVICE}'  # argo: its words
+                    raise NoMatchingFile(message, where=self._describe_field(field))
                 candidates = [candidate for candidate in matching if candidate not in literal_paths]
             else:
                 candidates = [file_path]
@@ -110,7 +109,8 @@ class ValueFileReader:
             raise RenderError(f"{field} is a folder; use a file in it", where=where)
         if ignore_missing:
             return None
-        raise RenderError(f"{field} names it, but there is no such file; {_MISSING_FILE_ADVICE}", where=where)
+        message = f"Error: open {where}: no such file or directory; {_MISSING_FILE_ADVICE}"  # Helm's words
+        raise RenderError(message, where=self._describe_field(field))
 
     def _select_tree(self, file_path: _ValueFilePath) -> FileTree:
         return (self.refs or {})[file_path.alias] if file_path.alias else self.tree

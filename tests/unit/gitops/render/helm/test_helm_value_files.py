@@ -55,8 +55,11 @@ def test_value_files_are_found_and_ordered(names: list[str], expected: list[str]
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("nothing.yaml", "charts/shop/nothing.yaml: valueFiles[0] names it, but there is no such file"),
-        ("no*.yaml", "valueFiles[0]: no file matches 'charts/shop/no*.yaml'"),
+        (
+            "nothing.yaml",
+            "charts/shop: valueFiles[0]: Error: open charts/shop/nothing.yaml: no such file or directory; add it",
+        ),
+        ("no*.yaml", 'valueFiles[0]: values file glob "no*.yaml" matched no files; add it'),
         ("env", "is a folder"),
         ("../../../etc/passwd", "leads out of the repository"),
         ("/../etc/passwd", "leads out of the repository"),
@@ -71,9 +74,9 @@ def test_value_files_are_found_and_ordered(names: list[str], expected: list[str]
         ("https://user:hush@host.example/x.yaml?token=hush", "https://host.example is not in the repository"),
         ("file:///etc/passwd", "file:// is not in the repository"),
         ("secrets+gpg://etc/x.yaml", "is not in the repository"),
-        ("%2e%2e/x.yaml", "there is no such file"),
-        ("~/.ssh/id_rsa", "there is no such file"),
-        ("a\0b.yaml", "there is no such file"),
+        ("%2e%2e/x.yaml", "no such file or directory"),
+        ("~/.ssh/id_rsa", "no such file or directory"),
+        ("a\0b.yaml", "no such file or directory"),
         ("[a", "is not a valid glob"),
     ],
 )
