@@ -246,8 +246,6 @@ def place_and_track(
         ):
             continue  # argo: hooks of unknown types are ignored
         if not manifest_in_namespace["metadata"].get("name"):
-            if not manifest_in_namespace["metadata"].get("generateName"):
-                raise UserError(f"a {manifest_in_namespace.get('kind')} has no metadata.name; add it")
             if settings.exclusions.excludes(key_of_desired(manifest_in_namespace).group_kind):
                 excluded[_format_excluded(key_of_desired(manifest_in_namespace))] = None
                 continue

@@ -18,7 +18,12 @@ from argosy.gitops.application.project_spec import Project
 from argosy.gitops.application.step_results import RenderResult
 from argosy.gitops.policy.projects import find_signature_keys
 from argosy.gitops.render.field_origins import NoOrigins
-from argosy.gitops.render.manifest_lists import describe_manifest_problem, flatten_lists
+from argosy.gitops.render.manifest_lists import (
+    describe_manifest_problem,
+    describe_missing_name,
+    flatten_lists,
+    with_metadata,
+)
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.go_json_decoder import read_json
 
@@ -76,7 +81,11 @@ def _read_objects(text: str) -> list[Manifest]:
     value = read_json(text.encode("utf-8", "surrogatepass")).value
     if problem := describe_manifest_problem(value):
         raise UserError(problem)
-    return list(flatten_lists([value]))
+    manifests = [with_metadata(manifest) for manifest in flatten_lists([value])]
+    for manifest in manifests:
+        if problem := describe_missing_name(manifest):
+            raise UserError(problem)
+    return manifests
 
 
 def check_integrity_not_enforced(project: Project, sources: Sequence[Source]) -> None:

@@ -64,7 +64,7 @@ def render(
     job = RenderJob(
         tree=tree,
         folder=folder,
-        tool=detect_tool(tree, folder, source, settings),
+        tool=detect_tool(tree, folder, source, settings, notes),
         app=app,
         source=source,
         settings=settings,

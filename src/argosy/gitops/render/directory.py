@@ -17,7 +17,7 @@ from argosy.gitops.application.step_results import FieldOrigin
 from argosy.gitops.render.field_origins import OriginNode, OriginTrees, trace_documents
 from argosy.gitops.render.kustomize.tree_paths import resolve_path
 from argosy.gitops.render.lfs_check import reject_lfs_pointer
-from argosy.gitops.render.manifest_lists import describe_manifest_problem, flatten_lists
+from argosy.gitops.render.manifest_lists import describe_manifest_problem, describe_missing_name, flatten_lists
 from argosy.gitops.render.settings import RenderLimits
 from argosy.kube.objects import Manifest, YamlDialect, read_json, read_yaml_documents
 from argosy.kube.resource_key import ResourceKey
@@ -143,7 +143,10 @@ def _list_paths(tree: FileTree, folder: str, recurse: bool, depth: int = 0) -> I
 def read_manifest_file(path: str, content: bytes, notes: list[str] | None = None) -> list[Manifest]:
     """Return the manifests of one file; empty for other kinds of files, with a note if it looks like a manifest."""
     if path.endswith(".json"):
-        return list(flatten_lists(_read_json_file(path, content)))
+        json_manifests = list(flatten_lists(_read_json_file(path, content)))
+        if notes is not None:
+            notes += _list_missing_names(path, content, 0, json_manifests)
+        return json_manifests
     try:
         values = read_yaml_documents(content, dialect=YamlDialect.KUBERNETES, where=path)
     except ManifestError as error:
@@ -162,9 +165,12 @@ def read_manifest_file(path: str, content: bytes, notes: list[str] | None = None
                 return []
             raise _build_document_error(path, content, document_index, problem)
         try:
-            manifests += flatten_lists([value])
+            objects = list(flatten_lists([value]))
         except RenderError as error:
             raise _build_document_error(path, content, document_index, error.message) from None
+        if notes is not None:
+            notes += _list_missing_names(path, content, document_index, objects)
+        manifests += objects
     return manifests
 
 
@@ -218,6 +224,12 @@ def _is_similar_name(name: str, field: str) -> bool:
     return short == long or (
         len(long) - len(short) == 1 and any(long[:i] + long[i + 1 :] == short for i in range(len(long)))
     )
+
+
+def _list_missing_names(path: str, content: bytes, document_index: int, manifests: list[Manifest]) -> Iterator[str]:
+    for manifest in manifests:
+        if problem := describe_missing_name(manifest):
+            yield str(_build_document_error(path, content, document_index, problem))
 
 
 def _build_document_error(path: str, text: bytes, document_index: int, problem: str) -> RenderError:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from argosy.errors import RenderError
+from argosy.gitops.application.sync_annotations import is_hook
 from argosy.kube.objects import Manifest
 
 _MAX_LIST_DEPTH = 20
@@ -29,7 +30,10 @@ def flatten_lists(manifests: Iterable[Manifest], depth: int = 0) -> Iterator[Man
 
 
 def describe_manifest_problem(value: Any) -> str:
-    """Return why the value is not a manifest, as the predicate of a sentence; empty if it is a manifest or a List."""
+    """Return why the value is not a manifest, as the predicate of a sentence; empty if it is a manifest or a List.
+
+    argo: a manifest without a name is one, and a sync of it fails; see `describe_missing_name`.
+    """
     if not isinstance(value, dict):
         return "is not a Kubernetes object: expected fields such as apiVersion and kind"
     for field in ("kind", "apiVersion"):
@@ -38,12 +42,27 @@ def describe_manifest_problem(value: Any) -> str:
     if isinstance(value.get("items"), list) or _is_null_list(value):
         return ""
     metadata = value.get("metadata")
-    name = isinstance(metadata, dict) and (metadata.get("name") or metadata.get("generateName"))
-    if not isinstance(name, str) or not name:
-        if value["apiVersion"].startswith("kustomize.config.k8s.io/"):
-            return "is a kustomization, not a manifest: set the source's path to its folder"
-        return f"is a {value['kind']} without metadata.name: add it"
+    if metadata is not None and not isinstance(metadata, dict):
+        return f"is a {value['kind']} whose metadata is not a mapping: correct it"
+    for field in ("name", "generateName"):
+        if not isinstance((metadata or {}).get(field) or "", str):
+            return f"is a {value['kind']} whose metadata.{field} is not text: quote it"
     return ""
+
+
+def describe_missing_name(manifest: Manifest) -> str:
+    """Return what to do about a manifest that can be applied under no name, as a predicate; empty if it can be."""
+    metadata = manifest.get("metadata") or {}
+    if metadata.get("name") or metadata.get("generateName") or is_hook(with_metadata(manifest)):
+        return ""  # argo: hooks get a name from the revision, the phase and the time
+    if manifest["apiVersion"].startswith("kustomize.config.k8s.io/"):
+        return "is a kustomization, not a manifest: set the source's path to its folder"
+    return f"is a {manifest['kind']} without metadata.name: add it"
+
+
+def with_metadata(manifest: Manifest) -> Manifest:
+    """Return the manifest with metadata, which may be missing or null in a file."""
+    return manifest if manifest.get("metadata") is not None else {**manifest, "metadata": {}}
 
 
 def _read_list_item(item: Any, index: int, list_manifest: Manifest) -> Manifest:

@@ -37,8 +37,13 @@ def resolve_source_folder(tree: FileTree, path: str) -> str:
     return folder
 
 
-def detect_tool(tree: FileTree, folder: str, source: Source, settings: BuildSettings) -> str:
-    """Return the tool that the source configures, or else the tool that the files in its folder belong to."""
+def detect_tool(
+    tree: FileTree, folder: str, source: Source, settings: BuildSettings, notes: list[str] | None = None
+) -> str:
+    """Return the tool that the source configures, or else the tool that the files in its folder belong to.
+
+    argo: a disabled tool counts as not installed: its files are read as they are. A note says so.
+    """
     options_by_tool = {
         HELM: source.helm,
         KUSTOMIZE: source.kustomize,
@@ -50,23 +55,27 @@ def detect_tool(tree: FileTree, folder: str, source: Source, settings: BuildSett
     if len(configured_tools) > 1:
         message = f"the source has settings for {' and '.join(configured_tools)}: keep those of one tool"
         raise RenderError(message, where=where)
-    tool = configured_tools[0] if configured_tools else _detect_tool_from_files(tree, folder, settings, where)
-    if tool in settings.disabled_tools:
-        # argo: reads the files as a directory instead, and so deploys only part of them.
-        message = f"this needs {tool}, which {_ENABLE_KEY_BY_TOOL.get(tool, tool)} disables: enable it, or set"
-        raise RenderError(f"{message} directory in the source to read the files as they are", where=where)
+    tools = configured_tools or _list_tools_of_files(tree, folder, settings, where)
+    disabled = [tool for tool in tools if tool in settings.disabled_tools]
+    tool = next((tool for tool in tools if tool not in disabled), DIRECTORY)
+    if disabled and notes is not None:
+        keys = " and ".join(_ENABLE_KEY_BY_TOOL.get(name, name) for name in disabled)
+        notes.append(
+            f"{where}: this needs {' or '.join(disabled)}, but {keys} in argocd-cm disables it: the files are read "
+            f"{'as they are' if tool == DIRECTORY else f'by {tool}'}; enable it, or set directory in the source"
+        )
     return tool
 
 
-def _detect_tool_from_files(tree: FileTree, folder: str, settings: BuildSettings, where: str) -> str:
+def _list_tools_of_files(tree: FileTree, folder: str, settings: BuildSettings, where: str) -> list[str]:
     folder_prefix = f"{folder}/" if folder else ""
     for plugin, command in settings.plugins.items():
         if command.file_globs and _has_matching_file(tree, folder, command.file_globs, f"render.plugin.{plugin}"):
-            return PLUGIN
+            return [PLUGIN]
     # argo: a folder with both files is a kustomization.
-    if any(_is_file(tree, folder_prefix + name, where) for name in KUSTOMIZATION_FILE_NAMES):
-        return KUSTOMIZE
-    return HELM if _is_file(tree, folder_prefix + CHART_FILE, where) else DIRECTORY
+    is_kustomization = any(_is_file(tree, folder_prefix + name, where) for name in KUSTOMIZATION_FILE_NAMES)
+    is_chart = _is_file(tree, folder_prefix + CHART_FILE, where)
+    return [tool for tool, is_used in ((KUSTOMIZE, is_kustomization), (HELM, is_chart)) if is_used]
 
 
 def _is_file(tree: FileTree, path: str, where: str) -> bool:

@@ -17,7 +17,12 @@ from argosy.gitops.application import Application, Source
 from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.application.step_results import FieldOrigins
 from argosy.gitops.render.field_origins import NoOrigins
-from argosy.gitops.render.manifest_lists import describe_manifest_problem, flatten_lists
+from argosy.gitops.render.manifest_lists import (
+    describe_manifest_problem,
+    describe_missing_name,
+    flatten_lists,
+    with_metadata,
+)
 from argosy.gitops.render.settings import BuildSettings, FetchTree
 from argosy.gitops.render.tool_detection import DIRECTORY, HELM, KUSTOMIZE, PLUGIN
 from argosy.kube.objects import Manifest, key_of
@@ -49,10 +54,13 @@ ToolOutput = tuple[list[Manifest], FieldOrigins]
 def run_tool(job: RenderJob) -> ToolOutput:
     output_manifests, origins = _TOOLS[job.tool](job)
     try:
-        manifests = list(flatten_lists(output_manifests))
+        manifests = [with_metadata(manifest) for manifest in flatten_lists(output_manifests)]
     except RenderError as error:
         raise RenderError(f"the output of {job.tool} {error.message}", where=job.source.path or ".") from None
     _check_limits(manifests, job)
+    if job.tool != DIRECTORY:  # which notes the file and line
+        problems = dict.fromkeys(filter(None, map(describe_missing_name, manifests)))
+        job.notes.extend(f"{job.source.path or '.'}: a manifest from {job.tool} {problem}" for problem in problems)
     return manifests, origins
 
 

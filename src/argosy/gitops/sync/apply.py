@@ -71,7 +71,9 @@ def _check_name(request: ApplyRequest) -> None:
     """k8s: only `kubectl create` generates names, which Argo CD runs with Replace=true."""
     metadata = request.desired["metadata"]
     if not metadata.get("name") and not request.options.replace:
-        message = f"from {metadata.get('generateName')}: cannot use generate name with apply"
+        message = "resource name may not be empty; add metadata.name"
+        if metadata.get("generateName"):
+            message = f"from {metadata['generateName']}: cannot use generate name with apply"
         raise ClusterError(message, code=400, reason="BadRequest")
 
 

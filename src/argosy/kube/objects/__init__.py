@@ -64,10 +64,10 @@ def key_of(manifest: Manifest) -> ResourceKey:
 
 
 def key_of_desired(manifest: Manifest) -> ResourceKey:
-    """Return the key of a manifest from Git; `generateName` replaces a missing name."""
+    """Return the key of a manifest from Git; `generateName` replaces a missing name, which is empty without it."""
     metadata = manifest.get("metadata")
-    if isinstance(metadata, dict) and not metadata.get("name") and metadata.get("generateName"):
-        manifest = {**manifest, "metadata": {**metadata, "name": str(metadata["generateName"])}}
+    if isinstance(metadata, dict) and not metadata.get("name"):
+        manifest = {**manifest, "metadata": {**metadata, "name": str(metadata.get("generateName") or "")}}
     return key_of(manifest)
 
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
-from argosy.errors import RenderError
 from argosy.gitops.application import read_application
 from argosy.gitops.application.step_results import Checkout, RenderResult
 from argosy.gitops.render import BuildSettings, render
@@ -68,8 +65,9 @@ def test_inputs_contain_only_files_that_were_read() -> None:
     assert not {("", "unrelated.txt"), ("$values", "team/unused.yaml")} & read
 
 
-def test_disabled_tool_raises_render_error() -> None:
+def test_chart_is_read_as_plain_files_if_helm_is_disabled() -> None:
     app = read_application({"metadata": {"name": "web"}, "spec": {"source": {"path": "chart", "helm": {}}}})
     settings = BuildSettings(disabled_tools=frozenset({"Helm"}))
-    with pytest.raises(RenderError, match=r"helm\.enable"):
-        render(Checkout(TextTree(FILES), "r1"), app, app.sources[0], settings)
+    result = render(Checkout(TextTree(FILES), "r1"), app, app.sources[0], settings)
+    assert result.tool == "Directory" and not result.manifests, "templates are in a folder below"
+    assert "helm.enable" in result.warnings[0]

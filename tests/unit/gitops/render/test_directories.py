@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Sequence
 
 import pytest
@@ -100,11 +101,6 @@ def test_file_that_does_not_look_like_manifests_is_ignored(text: str) -> None:
         (config_map("a") + "---\nreplicas: 3\n", r"^app/a\.yaml:6: document 2 has no kind"),
         ("replicas: 3\n---\n" + config_map("a"), r"^app/a\.yaml:1: document 1 has no kind"),
         ("# a\n---\nkind: ConfigMap\nmetadata: {name: a}\n", r"^app/a\.yaml:3: document 1 has no apiVersion"),
-        (
-            "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n",
-            "document 1 is a kustomization, not a manifest",
-        ),
-        ("apiVersion: v1\nkind: ConfigMap\n", r"document 1 is a ConfigMap without metadata\.name"),
         ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: 3}\n", r"metadata\.name"),
         ("kind: 3\napiVersion: v1\nmetadata: {name: a}\n", "has no kind"),
     ],
@@ -113,6 +109,27 @@ def test_file_that_looks_like_manifests_must_be_valid(text: str, said: str) -> N
     with pytest.raises(RenderError, match=said) as caught:
         read(TextTree({"app/a.yaml": text}))
     assert caught.value.where == "app/a.yaml"
+
+
+def test_manifests_without_a_name_are_kept_with_a_note_unless_they_are_hooks() -> None:
+    nameless, kustomization = "apiVersion: v1\nkind: Pod\n", "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: K\n"
+    hook = nameless + "metadata: {annotations: {argocd.argoproj.io/hook: Sync}}\n"
+    tree = TextTree(
+        {
+            "app/a.yaml": f"{hook}---\n{nameless}",
+            "app/b.yaml": kustomization,
+            "app/c.json": json.dumps(read_yaml(nameless)),
+        }
+    )
+    notes: list[str] = []
+    manifests = read_directory(tree, "app", PLAIN, RenderLimits(), None, notes)
+    assert [manifest["kind"] for _, manifest in manifests] == ["Pod", "Pod", "K", "Pod"]
+    assert notes == [
+        "app/a.yaml:5: document 2 is a Pod without metadata.name: add it, or set directory.exclude for this file",
+        "app/b.yaml:1: document 1 is a kustomization, not a manifest: set the source's path to its folder, or set "
+        "directory.exclude for this file",
+        "app/c.json:1: document 1 is a Pod without metadata.name: add it, or set directory.exclude for this file",
+    ]
 
 
 def test_json_file_has_one_object() -> None:

@@ -51,12 +51,28 @@ def test_blocks_of_two_tools_are_refused() -> None:
         detect_tool(TextTree({}), "app", source, PLAIN)
 
 
-def test_disabled_tool_is_an_error_and_not_a_directory() -> None:
-    tree = TextTree({"app/kustomization.yaml": ""})
+@pytest.mark.parametrize(
+    ("files", "source", "tool", "reading"),
+    [
+        (("kustomization.yaml",), Source(path="app"), "Directory", "as they are"),
+        (("kustomization.yaml", "Chart.yaml"), Source(path="app"), "Helm", "by Helm"),
+        (("a.yaml",), Source(path="app", kustomize=KustomizeOptions()), "Directory", "as they are"),
+    ],
+)
+def test_files_of_a_disabled_tool_are_read_as_they_are_with_a_note(
+    files: tuple[str, ...], source: Source, tool: str, reading: str
+) -> None:
+    tree = TextTree({f"app/{name}": "" for name in files})
     settings = BuildSettings(disabled_tools=frozenset({"Kustomize"}))
-    with pytest.raises(RenderError, match=r"app: this needs Kustomize, which kustomize\.enable disables"):
-        detect_tool(tree, "app", Source(path="app"), settings)
-    assert detect_tool(tree, "app", Source(path="app", directory=DirectoryOptions()), settings) == "Directory"
+    notes: list[str] = []
+    assert detect_tool(tree, "app", source, settings, notes) == tool
+    assert notes == [
+        "app: this needs Kustomize, but kustomize.enable in argocd-cm disables it: the files are read "
+        f"{reading}; enable it, or set directory in the source"
+    ]
+    notes.clear()
+    assert detect_tool(tree, "app", Source(path="app", directory=DirectoryOptions()), settings, notes) == "Directory"
+    assert not notes
 
 
 def test_plugin_is_detected_by_its_file_globs() -> None:
