@@ -69,8 +69,7 @@ class ServerOfSide:
 
     def login(self) -> Answer:
         address = f"127.0.0.1:{self.port}"
-        flags = ["--grpc-web"] if self.side.name == "argosy" else []  # otherwise each command warns that it is used
-        return self.run("login", address, "--plaintext", "--username", "admin", "--password", PASSWORD, *flags)
+        return self.run("login", address, "--plaintext", "--username", "admin", "--password", PASSWORD)
 
     def _hide_address(self, text: str) -> str:
         return text.replace(f"127.0.0.1:{self.port}", "<server>").replace(str(self.folder), "<home>")

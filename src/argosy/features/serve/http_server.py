@@ -18,14 +18,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from argosy.errors import UserError
-from argosy.features.serve.http2_refusal import Http2Refusal, has_preface
+from argosy.features.serve.http2.connection_count import ConnectionCount
 
 log = logging.getLogger(__name__)
 BACKLOG: Final = 1024
 CERTIFICATE_CHECK_SECONDS: Final = 10.0  # seconds between checks of the certificate files
-# A client that offers both gets HTTP/1.1; one that speaks only HTTP/2 gets a Http2Refusal.
+# A client that offers both gets HTTP/1.1, as browsers; clients of gRPC offer h2 only.
 ALPN_PROTOCOLS: Final = ["http/1.1", "h2"]
-STALLED_CLIENT_SECONDS: Final = 60.0  # seconds until a client that reads nothing is disconnected
 
 
 @dataclass(frozen=True)
@@ -145,46 +144,9 @@ async def _watch_certificate_files(
 
 
 def _build_protocol_class() -> type[asyncio.Protocol]:
-    from argosy.sandbox.apiserver.http.protocol_limits import BoundedProtocol
+    from argosy.features.serve.http_protocol import ServerProtocol
 
-    class Protocol(BoundedProtocol):
-        """Refuses HTTP/2, and aborts connections of clients that read nothing: open streams are limited."""
-
-        _stalled: asyncio.TimerHandle | None = None
-        _refusal: Http2Refusal | None = None
-        _undecided: bytes | None = b""  # first bytes, while they may be HTTP/1.1 or HTTP/2
-
-        def data_received(self, data: bytes) -> None:
-            if self._undecided is not None:
-                data = self._undecided + data
-                is_http2 = has_preface(data)
-                if is_http2 is None:  # the header timeout ends a connection that never tells
-                    self._undecided = data
-                    return
-                self._undecided = None
-                self._refusal = Http2Refusal() if is_http2 else None
-            if self._refusal is None:
-                super().data_received(data)
-                return
-            self.transport.write(self._refusal.receive(data))
-            if self._refusal.is_over:
-                self.transport.close()
-
-        def pause_writing(self) -> None:
-            super().pause_writing()
-            self._stalled = self.loop.call_later(STALLED_CLIENT_SECONDS, self.transport.abort)
-
-        def resume_writing(self) -> None:
-            self._cancel_stall_timer()
-            super().resume_writing()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._cancel_stall_timer()
-            super().connection_lost(exc)
-
-        def _cancel_stall_timer(self) -> None:
-            if self._stalled is not None:
-                self._stalled.cancel()
-                self._stalled = None
+    class Protocol(ServerProtocol):
+        http2_connections = ConnectionCount()
 
     return Protocol

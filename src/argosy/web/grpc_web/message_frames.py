@@ -22,13 +22,13 @@ def split_frames(body: bytes, encoding: str = "") -> list[bytes]:
     while position < len(body):
         start = position + HEADER_BYTES
         if start > len(body):
-            raise CallError(StatusCode.INTERNAL, "unexpected EOF in the header of a gRPC-Web frame")
+            raise CallError(StatusCode.INTERNAL, "unexpected EOF in the header of a gRPC frame")
         flag, size = struct.unpack_from(">BI", body, position)
         position = start + size
         if flag == _COMPRESSED_FLAG:
             raise _refuse_compression(encoding)
         if flag not in (_DATA_FLAG, _TRAILERS_FLAG):
-            raise CallError(StatusCode.INTERNAL, f"grpc: received unexpected payload format {flag} in a gRPC-Web frame")
+            raise CallError(StatusCode.INTERNAL, f"grpc: received unexpected payload format {flag} in a gRPC frame")
         if position > len(body):
             problem = f"the frame announces {size} bytes, but {len(body) - start} follow"
             raise CallError(StatusCode.INTERNAL, f"unexpected EOF: {problem}")

@@ -39,7 +39,7 @@ from argosy.web.middleware import (
     response_headers,
     stream_redaction_and_reauthorization,
 )
-from argosy.web.middleware.grpc_web_gateway import GrpcWebGateway, find_call_parameters, is_grpc_call
+from argosy.web.middleware.grpc_gateway import GrpcGateway, find_call_parameters, is_grpc_call
 from argosy.web.middleware.page_context import build_frame_values
 from argosy.web.middleware.response_serialization import HTML, JSON, serialize_response
 from argosy.web.page_templates import render_page
@@ -79,7 +79,7 @@ class WebApplication:
         )
         self.closing = asyncio.Event()
         limits, build_handler = site.state.concurrency_limits, partial(_RequestHandler, self)
-        self.grpc_gateway = GrpcWebGateway(
+        self.grpc_gateway = GrpcGateway(
             self._handle, build_handler, self.tree, limits, self.closing, is_tls=site.options.is_tls
         )
 
@@ -125,7 +125,7 @@ class _RequestHandler:
             response = await self._respond()
             code = response.status_code
         except asyncio.CancelledError:
-            code = 504
+            code = 499 if request_head.is_client_gone(self.scope) else 504
             raise
         finally:
             self._record_result(code)

@@ -6,7 +6,7 @@ In: an ASGI scope. Out: headers by name, an IP address. Never: reads a body.
 from __future__ import annotations
 
 from collections.abc import MutableMapping
-from typing import Any
+from typing import Any, Final
 
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import CONFIG_MAP
@@ -17,6 +17,7 @@ from argosy.web.serve_options import ServeOptions
 from argosy.web.site_services import Site
 
 Scope = MutableMapping[str, Any]
+CLIENT_GONE_EXTENSION: Final = "argosy.client_gone"  # ASGI extension: tells if the client reset its request
 
 
 def get_raw_path(scope: Scope) -> str:
@@ -35,6 +36,12 @@ def read_headers(scope: Scope, options: ServeOptions) -> dict[str, str]:
             "unknown Host header; use the configured hostname, or start the server with --hostname", 421
         )
     return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+
+
+def is_client_gone(scope: Scope) -> bool:
+    """True if the client reset its request; over HTTP/1.1, it is not known while the request runs."""
+    is_gone = scope.get("extensions", {}).get(CLIENT_GONE_EXTENSION)
+    return is_gone is not None and is_gone()
 
 
 def find_peer(site: Site, scope: Scope) -> str:

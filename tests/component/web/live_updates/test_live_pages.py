@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import pytest
 
-from argosy.features.serve import http_server
+from argosy.features.serve import http_protocol
 from argosy.web import request_limits
 from argosy.web.live_updates import hub as hubs
 from argosy.web.live_updates import viewer_group as groups
@@ -239,7 +239,7 @@ async def test_unviewed_pages_are_dropped(world: World, monkeypatch: pytest.Monk
 
 
 async def test_stalled_client_is_disconnected(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_server, "STALLED_CLIENT_SECONDS", 0.1)
+    monkeypatch.setattr(http_protocol, "STALLED_CLIENT_SECONDS", 0.1)
     async with world.live(f"/apps?pad={3 << 20}", window=4096):
         (group,) = world.hub._groups.values()
         async with asyncio.timeout(HANG_SECONDS):

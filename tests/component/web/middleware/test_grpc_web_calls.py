@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from argosy.web.middleware.grpc_web_gateway import MAX_ANONYMOUS_BODY_BYTES
+from argosy.web.middleware.grpc_gateway import MAX_ANONYMOUS_BODY_BYTES
 from argosy.web.route import MAX_BODY_BYTES
 from support.deadlines import HANG_SECONDS
 from support.grpc_web import MEDIA, ask, ask_raw, encode_request, frame, read_frames

@@ -1,16 +1,18 @@
-"""The response of a gRPC-Web call: encodes what a REST route answers.
+"""The response of a gRPC or gRPC-Web call: encodes what a REST route answers.
 
-In: ASGI events of a REST response. Out: ASGI events with frames of messages and trailers. Never: an HTTP error; a part
-of a message.
+In: ASGI events of a REST response. Out: ASGI events with frames of messages, and the status. Never: an HTTP error; a
+part of a message.
 
-argo: the CLI reads the status of a failed call from the headers, and ignores the trailers; other clients read trailers.
-An error before the first message is in both.
+gRPC has its status in the trailers of HTTP/2, and in the headers if there is nothing else. gRPC-Web has a frame for it.
+argo: over gRPC-Web, the CLI reads the status of a failed call from the headers, and ignores that frame; other clients
+read the frame. An error before the first message is in both.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping
+from enum import StrEnum
 from functools import partial
 from typing import Any, Final
 
@@ -27,14 +29,27 @@ from argosy.web.middleware.response_headers import build_headers
 
 log = logging.getLogger(__name__)
 Event = MutableMapping[str, Any]
-MEDIA_TYPE: Final = b"application/grpc-web+proto"
 # Headers of a REST response that are about its JSON.
 _BODY_HEADERS: Final = frozenset({b"content-type", b"content-length", b"content-encoding", b"vary", b"location"})
 
 
-class GrpcWebResponse:
-    def __init__(self, send: Callable[[Event], Awaitable[None]], threads: CodecThreads, *, is_tls: bool) -> None:
-        self._send, self._threads = send, threads
+class ResponseEncoding(StrEnum):
+    """The value is the content type."""
+
+    GRPC = "application/grpc+proto"
+    GRPC_WEB = "application/grpc-web+proto"
+
+
+class GrpcResponse:
+    def __init__(
+        self,
+        send: Callable[[Event], Awaitable[None]],
+        threads: CodecThreads,
+        encoding: ResponseEncoding,
+        *,
+        is_tls: bool,
+    ) -> None:
+        self._send, self._threads, self._encoding = send, threads, encoding
         self._method: Method | None = None
         self._is_signed_in = False
         self._code = 200
@@ -74,9 +89,13 @@ class GrpcWebResponse:
         if self._is_finished:
             return
         self._is_finished = True
-        if not self._has_started:
-            await self._start(status.build_headers())
-        await self._send({"type": "http.response.body", "body": encode_trailers(status), "more_body": False})
+        had_started, is_web = self._has_started, self._encoding == ResponseEncoding.GRPC_WEB
+        if not had_started:
+            await self._start(status.build_headers(), has_trailers=False)
+        trailers_frame = encode_trailers(status) if is_web else b""
+        await self._send({"type": "http.response.body", "body": trailers_frame, "more_body": False})
+        if had_started and not is_web:
+            await self._send({"type": "http.response.trailers", "headers": status.build_headers()})
 
     @property
     def _is_stream(self) -> bool:
@@ -116,13 +135,13 @@ class GrpcWebResponse:
 
     async def _send_chunk(self, data: bytes) -> None:
         if not self._has_started:
-            await self._start([])
+            await self._start([], has_trailers=self._encoding == ResponseEncoding.GRPC)
         await self._send({"type": "http.response.body", "body": data, "more_body": True})
 
-    async def _start(self, status_headers: list[tuple[bytes, bytes]]) -> None:
+    async def _start(self, status_headers: list[tuple[bytes, bytes]], *, has_trailers: bool) -> None:
         self._has_started = True
-        headers = [*self._headers, (b"content-type", MEDIA_TYPE), *status_headers]
-        await self._send({"type": "http.response.start", "status": 200, "headers": headers})
+        headers = [*self._headers, (b"content-type", self._encoding.encode()), *status_headers]
+        await self._send({"type": "http.response.start", "status": 200, "headers": headers, "trailers": has_trailers})
 
 
 def _load(data: bytes) -> Any:

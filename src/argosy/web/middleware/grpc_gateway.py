@@ -1,6 +1,6 @@
-"""gRPC-Web: hands each call to the REST route of its method, and encodes the response as protobuf.
+"""gRPC and gRPC-Web: hands each call to the REST route of its method, and encodes the response as protobuf.
 
-In: ASGI requests with gRPC-Web frames. Out: for the routes, REST requests; for the client, frames and a status.
+In: ASGI requests with the frames of messages. Out: for the routes, REST requests; for the client, frames and a status.
 Never: another way to the data than a REST route, with its authentication, permission, limits, redaction and audit.
 """
 
@@ -26,7 +26,8 @@ from argosy.web.grpc_web.message_codec import decode_message
 from argosy.web.grpc_web.message_frames import HEADER_BYTES, split_frames
 from argosy.web.grpc_web.rest_requests import RestRequest, build_rest_request
 from argosy.web.grpc_web.service_table import Method, find_method, list_services
-from argosy.web.middleware.grpc_web_response import GrpcWebResponse
+from argosy.web.middleware import request_head
+from argosy.web.middleware.grpc_response import GrpcResponse, ResponseEncoding
 from argosy.web.request import QueryParameters
 from argosy.web.request_limits import ConcurrencyLimits, RequestLimitExceeded
 from argosy.web.route import MAX_BODY_BYTES, Public, Route, RouteTree
@@ -38,6 +39,7 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 MEDIA_PREFIX: Final = b"application/grpc"
 MEDIA_TYPES: Final = (b"application/grpc-web", b"application/grpc-web+proto")
+NATIVE_MEDIA_TYPES: Final = (b"application/grpc", b"application/grpc+proto")  # over HTTP/2 only
 CALL_EXTENSION: Final = "argosy.grpc_call"  # the query parameters of a REST request that was a call
 MAX_ANONYMOUS_BODY_BYTES: Final = 64 << 10
 CLIENT_CLOSED_REQUEST: Final = 499
@@ -88,7 +90,7 @@ def find_call_parameters(scope: Scope) -> QueryParameters | None:
     return parameters
 
 
-class GrpcWebGateway:
+class GrpcGateway:
     def __init__(
         self,
         application: Application,
@@ -105,7 +107,8 @@ class GrpcWebGateway:
         self._changes: set[asyncio.Task[None]] = set()  # REST requests that change something
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        response = GrpcWebResponse(send, self._threads, is_tls=self._is_tls)
+        encoding = ResponseEncoding.GRPC if _is_native(scope) else ResponseEncoding.GRPC_WEB
+        response = GrpcResponse(send, self._threads, encoding, is_tls=self._is_tls)
         call = _Call(self._build_handler({**scope, "headers": _build_headers(scope)}, receive))
         try:
             async with asyncio.timeout(_read_timeout(scope)):
@@ -114,12 +117,12 @@ class GrpcWebGateway:
             call.record_refusal(CLIENT_CLOSED_REQUEST)
         except (Exception, asyncio.CancelledError) as error:
             status, http_code = _describe_end(error)
-            call.record_refusal(http_code)
+            call.record_refusal(CLIENT_CLOSED_REQUEST if request_head.is_client_gone(scope) else http_code)
             await response.finish(status)
             if isinstance(error, asyncio.CancelledError):
                 raise
 
-    async def _handle(self, scope: Scope, receive: Receive, call: _Call, response: GrpcWebResponse) -> None:
+    async def _handle(self, scope: Scope, receive: Receive, call: _Call, response: GrpcResponse) -> None:
         caller = await call.handler.identify_caller()
         method = _find_method(scope)
         call.route = route = self._find_route(method)
@@ -214,10 +217,17 @@ async def _read_body(scope: Scope, receive: Receive, *, is_signed_in: bool) -> b
         raise
 
 
+def _is_native(scope: Scope) -> bool:
+    """True for gRPC over HTTP/2, false for gRPC-Web over any version of HTTP."""
+    media = _get_header(scope, b"content-type").lower()
+    return bool(scope["http_version"] == "2" and not media.startswith(MEDIA_TYPES[0]))
+
+
 def _find_method(scope: Scope) -> Method:
     media = _get_header(scope, b"content-type").partition(b";")[0].strip().lower()
-    if media not in MEDIA_TYPES:
-        supported = MEDIA_TYPES[-1].decode()
+    is_native = _is_native(scope)
+    if media not in (NATIVE_MEDIA_TYPES if is_native else MEDIA_TYPES):
+        supported = (NATIVE_MEDIA_TYPES if is_native else MEDIA_TYPES)[-1].decode()
         raise CallError(StatusCode.UNIMPLEMENTED, f"{media.decode('latin-1')[:60]} is not supported; send {supported}")
     path: str = scope["path"]
     if method := find_method(path):
