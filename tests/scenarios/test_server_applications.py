@@ -397,6 +397,20 @@ async def test_changed_secret_is_shown_as_modified_without_values(api: ApiScene)
     assert b"YW5vdGhlci1" not in response.body and SECRET_VALUE.encode() not in response.body
 
 
+async def test_invalid_secret_is_shown_as_modified_in_a_server_side_diff(api: ApiScene) -> None:
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "wrong"}, "data": {"key": SECRET_VALUE}}
+    api.room.repository.push({"wrong/one.yaml": secret})
+    name = await create_application(api, source=source(api, "wrong"))
+    await api.ask("POST", f"{name}/sync", {})
+    await api.over(name)
+    api.room.repository.push({"wrong/one.yaml": {**secret, "data": {"key": 8765432}}})
+    response = await api.ask("GET", f"{name}/server-side-diff")
+    assert response.code == 200, response
+    (item,) = response.json()["items"]
+    assert item["modified"] is True
+    assert b"8765432" not in response.body and SECRET_VALUE.encode() not in response.body
+
+
 async def test_revision_metadata_has_author_date_and_message(api: ApiScene) -> None:
     api.room.repository._git("tag", "v1.0.0")
     head = api.room.repository.head

@@ -30,7 +30,7 @@ from argosy.gitops.reconciler.object_permission_and_deletion_check import build_
 from argosy.gitops.source.git.refs import COMMIT_ID, SHORT_COMMIT_ID, TAGS_PREFIX
 from argosy.kube.client import Catalog
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
-from argosy.kube.well_known_kinds import NODE, POD
+from argosy.kube.well_known_kinds import NODE, POD, SECRET
 from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.body_fields import rename_flags_to_body_fields
 from argosy.web.caller_application_service import build_reader
@@ -86,10 +86,23 @@ async def get_server_side_diff(request: RequestContext) -> JsonResponse:
     app, reader = request.subject, build_reader(request)
     options = ",".join(filter(None, (app.annotations.get(COMPARE_OPTIONS, ""), "ServerSideDiff=true")))
     server_side_app = replace(app, annotations={**app.annotations, COMPARE_OPTIONS: options})
-    items = _list_diffs(reader, await reader.compare(server_side_app), app, ObjectSelector())
+    app_state = await reader.compare(server_side_app)
+    if _is_incomplete_for_secrets_only(app_state):
+        # argo: the CLI sends Secrets masked, so values that the API server rejects do not matter.
+        app_state = await reader.compare(app)
+    items = _list_diffs(reader, app_state, app, ObjectSelector())
     if choice is not None:
         items = choice.select(items)
     return JsonResponse({"items": items, "modified": any(item.get("modified") for item in items)})
+
+
+def _is_incomplete_for_secrets_only(app_state: AppState) -> bool:
+    failed_kinds = {
+        pair.key.group_kind
+        for pair in app_state.comparison.pairs
+        if pair.desired is not None and pair.live is not None and pair.differs and pair.predicted is None
+    }
+    return not app_state.is_complete and failed_kinds == {SECRET}
 
 
 def _list_diffs(
