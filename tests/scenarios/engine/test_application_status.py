@@ -198,6 +198,23 @@ async def test_managed_namespace_metadata_takes_over_labels_that_kubectl_applied
     assert labels == {"team": "ml", "kubernetes.io/metadata.name": "fresh"}
 
 
+async def test_managed_namespace_stays_when_its_manifest_leaves_git(room: Room) -> None:
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "fresh"}}
+    room.repository.push({**ONE, "app/namespace.yaml": namespace})
+    await room.deliver(destination={"server": "https://kubernetes.default.svc", "namespace": "fresh"})
+    await room.sync()
+    await room.until_synced()
+    await room.patch_app({"spec": {"syncPolicy": {"managedNamespaceMetadata": {"labels": {"team": "ml"}}}}})
+    revision = room.repository.push({"app/namespace.yaml": None})
+    await room.annotate(refresh="normal")
+    await room.until(lambda status: status["sync"]["revision"] == revision)
+    await room.sync(prune=True)
+    app = await room.until_synced(revision)
+    assert app["status"]["operationState"]["phase"] == "Succeeded"
+    stored = await room.get("Namespace", "fresh", "") or {}
+    assert stored["metadata"]["labels"]["team"] == "ml" and "deletionTimestamp" not in stored["metadata"]
+
+
 async def test_application_that_was_never_loaded_is_healthy_and_unknown(room: Room) -> None:
     room.repository.push({"README": "no app here"})
     await room.deliver()

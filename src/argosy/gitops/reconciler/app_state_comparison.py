@@ -66,10 +66,11 @@ from argosy.gitops.reconciler.server_side_diff import predict_by_dry_run
 from argosy.gitops.reconciler.unknown_state import LIVE_STATE_ERROR, build_unknown_state
 from argosy.gitops.status.conditions import AppCondition, ConditionType
 from argosy.gitops.status.resources import list_resource_keys
+from argosy.gitops.sync.sync_plan import build_namespace
 from argosy.kube.client import Catalog
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey
-from argosy.kube.well_known_kinds import CRD
+from argosy.kube.well_known_kinds import CRD, NAMESPACE
 
 READER_FIELD_MANAGER: Final = "argosy-reader"
 MAX_CACHE_SECONDS: Final = 300.0
@@ -198,22 +199,21 @@ class AppStateComparer:
         fetches = starmap(self._converted_fetch, find_version_mismatches(desired.manifests, live))
         live |= await memo.converted.fetch_all(fetches)
         diff_options = build_diff_options(app, settings.diff, cache_salt=repr(settings.tracking))
-        adapted = self._normalize_live_tracking(desired.manifests, live, settings)
+        manifests = _add_managed_namespace(app, desired, live)
+        adapted = self._normalize_live_tracking(manifests, live, settings)
         impersonated_client = partial(impersonate_service_account, self.cluster, app, project, settings)
         predicted: Mapping[ResourceKey, Manifest] = {}
         if diff_options.server_side:
-            predicted = await predict_by_dry_run(memo, desired.manifests, live, impersonated_client)
+            predicted = await predict_by_dry_run(memo, manifests, live, impersonated_client)
         list_questions = partial(
             list_jq_questions, predicted=predicted, cache=self.diff_cache, find_shape=self.find_shape
         )
         comparison = compare_manifests(
-            desired.manifests,
+            manifests,
             adapted,
             diff_options,
             predicted=predicted,
-            jq_results=await evaluate_jq(
-                settings, diff_options, list_questions(desired.manifests, adapted, diff_options)
-            ),
+            jq_results=await evaluate_jq(settings, diff_options, list_questions(manifests, adapted, diff_options)),
             is_own=partial(is_self_referenced, tracking=settings.tracking),
             cache=self.diff_cache,
             find_shape=self.find_shape,
@@ -229,7 +229,7 @@ class AppStateComparer:
             desired,
             comparison,
             live,
-            build_resources(app, desired.manifests, comparison, assessed, live, is_allowed),
+            build_resources(app, manifests, comparison, assessed, live, is_allowed),
             Assessment(app_health.health, app_health.message),
             (
                 *desired.conditions,
@@ -360,6 +360,15 @@ class AppStateComparer:
         return find_orphans(
             self.cache, rule, namespace, live, settings.tracking, application_exists=exists, is_permitted=is_allowed
         )
+
+
+def _add_managed_namespace(
+    app: Application, desired: DesiredState, live: Mapping[ResourceKey, Manifest]
+) -> Sequence[Manifest]:
+    """argo: a namespace that the Application tracks and manages is not pruned when its manifest leaves Git."""
+    key = ResourceKey(*NAMESPACE, "", app.destination.namespace)
+    is_managed = desired.is_known and app.policy.namespace_metadata is not None and key in live
+    return [*desired.manifests, build_namespace(app)] if is_managed and key not in desired.keys else desired.manifests
 
 
 async def evaluate_jq(

@@ -183,13 +183,18 @@ def _plan_namespace_task(
     name, key = app.destination.namespace, _namespace_key(app)
     if not name or not options.is_on("CreateNamespace") or any(task.key == key for task in tasks):
         return []
-    metadata = app.policy.namespace_metadata
     live_namespace = live.get(key)
-    if live_namespace is not None and metadata is None:
+    if live_namespace is not None and app.policy.namespace_metadata is None:
         return []
-    desired: dict[str, Any] = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    return [PlannedTask(key, SyncPhase.PRE_SYNC, 0, build_namespace(app), live_namespace)]
+
+
+def build_namespace(app: Application) -> Manifest:
+    """Return the destination's namespace as Argo CD creates it, with the metadata that the Application manages."""
+    desired: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": app.destination.namespace}}
+    metadata = app.policy.namespace_metadata
     if metadata is not None:
         managed_metadata = {"labels": dict(metadata.labels), "annotations": dict(metadata.annotations)}
         managed_metadata["annotations"][names.SYNC_OPTIONS] = "ServerSideApply=true"
         desired["metadata"] |= {part: texts for part, texts in managed_metadata.items() if texts}
-    return [PlannedTask(key, SyncPhase.PRE_SYNC, 0, desired, live_namespace)]
+    return desired
