@@ -53,18 +53,20 @@ def send_request(request: OutboundRequest, rules: HostRules = ALLOW_ALL_HOSTS) -
         raise UserError("invalid URL; it must begin with http:// or https://") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise UserError("invalid URL; it must begin with http:// or https://")
-    connection = _connect(parts.scheme, parts.hostname, rules.resolve_addresses(parts.hostname, port), request)
+    context = _build_request_tls_context(request) if parts.scheme == "https" else None
+    addresses = rules.resolve_addresses(parts.hostname, port)
+    connection = connect(parts.hostname, addresses, context, request.timeout_seconds)
     path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._")
     target = f"{path}?{quote(parts.query, safe='%=&:/?@!$()*+,;~-._')}" if parts.query else path
     started_at = time.monotonic()
-    with _enforce_deadline(connection, request.timeout_seconds * DEADLINE_FACTOR) as is_late:
+    with enforce_deadline(connection, request.timeout_seconds * DEADLINE_FACTOR) as is_late:
         try:
             _write_request(connection, request, target, parts.netloc.rpartition("@")[2])
             response = connection.getresponse()
             body = response.read(MAX_RESPONSE_BYTES)
         except (OSError, http.client.HTTPException) as error:
             raise DeliveryUnknown(
-                f"{parts.hostname}: no response ({_describe_error(error)}); check there if it arrived"
+                f"{parts.hostname}: no response ({describe_error(error)}); check there if it arrived"
             ) from error
         finally:
             connection.close()
@@ -74,7 +76,7 @@ def send_request(request: OutboundRequest, rules: HostRules = ALLOW_ALL_HOSTS) -
 
 
 @contextlib.contextmanager
-def _enforce_deadline(connection: http.client.HTTPConnection, seconds: float) -> Iterator[threading.Event]:
+def enforce_deadline(connection: http.client.HTTPConnection, seconds: float) -> Iterator[threading.Event]:
     """Close the connection after a deadline: its own timeout is per read, and a slow server could keep it open."""
     is_late, raw_socket = threading.Event(), connection.sock
 
@@ -94,13 +96,17 @@ def _enforce_deadline(connection: http.client.HTTPConnection, seconds: float) ->
         timer.cancel()
 
 
-def _connect(
-    scheme: str, host: str, addresses: Sequence[tuple[str, int]], request: OutboundRequest
+def connect(
+    host: str, addresses: Sequence[tuple[str, int]], context: ssl.SSLContext | None, timeout_seconds: float
 ) -> http.client.HTTPConnection:
-    """Connect to the address that was checked: DNS may return another one the next time."""
+    """Connect to an address that was checked: DNS may return another one the next time. No context: no TLS."""
     problem: Exception | None = None
     for address, port in addresses:
-        connection = _build_connection(scheme, host, port, request)
+        connection = (
+            http.client.HTTPSConnection(host, port, timeout=timeout_seconds, context=context)
+            if context
+            else http.client.HTTPConnection(host, port, timeout=timeout_seconds)
+        )
         setattr(connection, "_create_connection", _build_connector(address, port))  # noqa: B010
         try:
             connection.connect()
@@ -110,19 +116,11 @@ def _connect(
         else:
             return connection
     advice = "trust its CA on this machine" if isinstance(problem, ssl.SSLError) else "check that it is running"
-    raise TransientError(f"{host}: cannot be reached ({_describe_error(problem)}); {advice}") from problem
+    raise TransientError(f"{host}: cannot be reached ({describe_error(problem)}); {advice}") from problem
 
 
 def _build_connector(address: str, port: int) -> Callable[..., socket.socket]:
     return lambda _, *options: socket.create_connection((address, port), *options)
-
-
-def _build_connection(scheme: str, host: str, port: int, request: OutboundRequest) -> http.client.HTTPConnection:
-    if scheme == "http":
-        return http.client.HTTPConnection(host, port, timeout=request.timeout_seconds)
-    return http.client.HTTPSConnection(
-        host, port, timeout=request.timeout_seconds, context=_build_request_tls_context(request)
-    )
 
 
 def _build_request_tls_context(request: OutboundRequest) -> ssl.SSLContext:
@@ -150,5 +148,5 @@ def _write_request(connection: http.client.HTTPConnection, request: OutboundRequ
         raise UserError("a header or the path contains invalid characters; correct the service") from error
 
 
-def _describe_error(error: Exception | None) -> str:
+def describe_error(error: Exception | None) -> str:
     return str(getattr(error, "strerror", None) or getattr(error, "reason", None) or type(error).__name__)
