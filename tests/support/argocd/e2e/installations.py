@@ -186,7 +186,8 @@ def run_argosy_components(
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": "argosy-cm", "namespace": NAMESPACE},
-        "data": {"source.local.roots": str(data)},
+        # The charts of the suite are at an http address, which Argo CD always allows.
+        "data": {"source.local.roots": str(data), "source.protocols": "https, ssh, http"},
     }
     _run_kubectl(server, "create", "-f", "-", input=yaml.safe_dump_all([settings, build_default_project(NAMESPACE)]))
     names = ("controller", "api-server")

@@ -20,6 +20,7 @@ from support.deadlines import wait_until
 
 # Names that the tests do not let us choose.
 CLIENT_CERTIFICATE_PORT: Final = 9444
+CHARTS_PORT: Final = 9080  # in the indexes of the chart repositories
 REGISTRY_PORT: Final = 5000
 REGISTRY_WITH_LOGIN_PORT: Final = 5001
 PROGRAMS: Final = {
@@ -40,7 +41,7 @@ def find_missing_host() -> str:
     if missing := [program for program in PROGRAMS if find_program(program) is None]:
         packages = " ".join(PROGRAMS[program] for program in missing)
         return f"{', '.join(missing)} missing (apt-get install --no-install-recommends {packages})"
-    for port in (CLIENT_CERTIFICATE_PORT, REGISTRY_PORT, REGISTRY_WITH_LOGIN_PORT):
+    for port in (CLIENT_CERTIFICATE_PORT, CHARTS_PORT, REGISTRY_PORT, REGISTRY_WITH_LOGIN_PORT):
         if is_port_served(port):
             return f"port {port}, which the tests name, is in use"
     return ""
@@ -55,11 +56,11 @@ def run_repository_hosts(installation: Installation, data: Path, folder: Path) -
     """Start all hosts, and yield the variables of the tests that name them."""
     folder.mkdir()
     fixture = installation.source / "test/fixture"
-    ssh_port, https_port, http_port, internal_port = free_ports(4)
+    ssh_port, https_port, internal_port = free_ports(3)
     commands = {
         "sshd": _configure_sshd(fixture, folder, ssh_port),
         "fcgiwrap": ["fcgiwrap", "-s", f"unix:{folder}/fcgiwrap.socket"],
-        "nginx": _configure_nginx(fixture, data, folder, https_port, (http_port, internal_port)),
+        "nginx": _configure_nginx(fixture, data, folder, https_port, internal_port),
         "registry": _configure_registry(folder, "registry", REGISTRY_PORT),
         "registry-with-login": _configure_registry(
             folder, "registry-with-login", REGISTRY_WITH_LOGIN_PORT, fixture / "testrepos/.oci-htpasswd"
@@ -125,19 +126,18 @@ def _configure_sshd(fixture: Path, folder: Path, port: int) -> list[str]:
     return words + [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
 
 
-def _configure_nginx(
-    fixture: Path, data: Path, folder: Path, https_port: int, other_ports: tuple[int, int]
-) -> list[str]:
+def _configure_nginx(fixture: Path, data: Path, folder: Path, https_port: int, other_port: int) -> list[str]:
     """Return the command of an nginx with the tests' own configuration, and our ports and folders."""
     testrepos = fixture / "testrepos"
     configuration = (testrepos / "nginx.conf").read_text()
     replacements = {
         "/tmp/argo-e2e": str(data),
+        "root /tmp/;": f"alias {data}/testdata.git/helm-repo$1;",
         "unix:/var/run/fcgiwrap.socket": f"unix:{folder}/fcgiwrap.socket",
         "../certs/": f"{fixture}/certs/",
         "auth_basic_user_file  .htpasswd": f"auth_basic_user_file {testrepos}/.htpasswd",
-        "0.0.0.0:9081": f"127.0.0.1:{other_ports[1]}",
-        "listen 9080": f"listen 127.0.0.1:{other_ports[0]}",
+        "0.0.0.0:9081": f"127.0.0.1:{other_port}",
+        "listen 9080": f"listen 127.0.0.1:{CHARTS_PORT}",
         "0.0.0.0:9443": f"127.0.0.1:{https_port}",
         "0.0.0.0:9444": f"127.0.0.1:{CLIENT_CERTIFICATE_PORT}",
         # One process: a worker would outlive a master that is killed.
