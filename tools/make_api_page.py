@@ -121,7 +121,7 @@ $ argocd app list
 
 ## Not supported
 
-- Chart repositories and registries: `helmcharts` and `oci-tags` are rejected. Charts are read from Git.
+- OCI registries: `oci-tags` is rejected. Charts are read from Git and from Helm repositories.
 - ApplicationSet generators: ApplicationSets are stored and returned, `generate` is rejected, and no Applications are created from them.
 - Terminals (`/terminal`), extensions and Dex.
 - Native gRPC over HTTP/2; see [gRPC](#grpc).

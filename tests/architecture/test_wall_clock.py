@@ -49,6 +49,7 @@ READERS = {
     "kube/controller/clock.py": "the clock that is passed in",
     "web/middleware/audit.py": "written down",
     "web/page_templates.py": "shown",
+    "gitops/source/charts/chart_cache.py": "compared with the times of files",
     "gitops/source/git/git_command_credentials.py": "compared with the times of files",
 }
 

@@ -176,7 +176,7 @@ def test_folder_without_manifests_prints_a_note(desk: Desk, models: Path) -> Non
             (["-f", "overlays"], "overlays: is a folder"),
             (["-f", "none.yaml"], "none.yaml: no such file"),
             (["-f", "set.yaml"], "contains an ApplicationSet"),
-            (["-f", "app.yaml"], "chart nginx is in a chart repository, and chart repositories are not supported"),
+            (["-f", "app.yaml"], "http://127.0.0.1:1/charts: protocol http is not allowed"),
             (["overlays/dev", "--repo", "../nowhere"], "--repo ../nowhere: no such folder"),
         ],
     ),

@@ -44,8 +44,9 @@ class CommitMetadataReader:
     async def fetch_commits_if_used(
         self, manifest: Manifest, texts: str, namespace: str, cluster: ClusterReader
     ) -> dict[str, Any]:
-        url = str(((manifest.get("spec") or {}).get("source") or {}).get("repoURL") or "")
-        if COMMIT_METADATA_FUNCTION not in texts or not url or not namespace:
+        source = (manifest.get("spec") or {}).get("source") or {}
+        url = str(source.get("repoURL") or "")
+        if COMMIT_METADATA_FUNCTION not in texts or not url or not namespace or source.get("chart"):
             return {}
         metadata_by_revision: dict[str, Any] = {}
         try:

@@ -52,7 +52,7 @@ def _walk_app_folders(tree: FileTree) -> Iterator[AppFolder]:
 def describe_source(tree: FileTree, source_fields: dict[str, Any], settings: BuildSettings) -> dict[str, Any]:
     """argo: tool and parameters of a source's folder. Raises UserError."""
     source = read_source(source_fields)
-    folder = resolve_source_folder(tree, source.path)
+    folder = "" if source.chart else resolve_source_folder(tree, source.path)
     tool = detect_tool(tree, folder, source, settings)
     if tool == KUSTOMIZE:
         return {"type": tool, "kustomize": {"images": _read_images(tree, folder)}}

@@ -1,4 +1,4 @@
-"""Connection tests of repositories: list the refs from the Git host.
+"""Connection tests of repositories: list the refs of a Git host, or download the index of a Helm repository.
 
 In: an address, the repository settings, optionally credentials that are not stored yet. Out: a connectionState, refs.
 Never: exceeds its timeout; stores anything; returns a secret.
@@ -14,7 +14,8 @@ from typing import Any, Final
 from argosy.errors import ArgosyError, UserError
 from argosy.gitops.application.repository_url_parser import parse_url
 from argosy.gitops.application_client.application_service import current_timestamp
-from argosy.gitops.source.credentials import RepositoryCredential, find_credential, read_credentials
+from argosy.gitops.source.charts.chart_index import check_index
+from argosy.gitops.source.credentials import GIT, HELM, RepositoryCredential, find_credential, read_credentials
 from argosy.gitops.source.git.mirror_remote import MirrorRemote
 from argosy.gitops.source.git.refs import Refs
 from argosy.gitops.source.repository_mirrors import Repositories
@@ -25,7 +26,7 @@ MAX_CONCURRENT_TESTS: Final = 8
 MAX_CACHED_STATES: Final = 1000
 StateCacheKey = tuple[str, str, str]
 SUCCESSFUL, FAILED = "Successful", "Failed"  # argo: its values
-ONLY_GIT_MESSAGE: Final = "argosy does not support Helm chart repositories; keep the chart in Git"
+NO_OCI_MESSAGE: Final = "argosy does not support OCI registries; use a Helm repository, or keep the chart in Git"
 
 
 @dataclass(frozen=True)
@@ -59,18 +60,34 @@ async def fetch_refs(
             ) from None
 
 
+async def _fetch_index(
+    url: str, project: str, repositories: Repositories, override_credential: RepositoryCredential | None = None
+) -> None:
+    """Download the index of a Helm repository. Raises SourceError."""
+    host = repositories.chart_host(url, project=project, credential=override_credential)
+    try:
+        async with asyncio.timeout(TEST_TIMEOUT_SECONDS):
+            check_index(await host.fetch_index(), host.display_url)
+    except TimeoutError:
+        raise UserError(
+            f"timeout after {TEST_TIMEOUT_SECONDS:g} s; check the address and the host", where=host.display_url
+        ) from None
+
+
 async def test_connection(
     values: Mapping[str, str], repositories: Repositories, secrets: Sequence[Mapping[str, Any]] = ()
 ) -> ConnectionState:
     """Test the connection. `values` are those of the Secret; `secrets` replace the configured credentials."""
-    if values.get("type", "git") not in ("", "git") or values.get("enableOCI") == "true":
-        return ConnectionState("Unknown", ONLY_GIT_MESSAGE, current_timestamp())
+    type = values.get("type") or GIT
+    if type not in (GIT, HELM) or values.get("enableOCI") == "true":
+        return ConnectionState("Unknown", NO_OCI_MESSAGE, current_timestamp())
     credentials = read_credentials(secrets)  # type: ignore[arg-type]
     usable = credentials[0] if credentials and (credentials[0].has_credentials or credentials[0].fault) else None
     try:
         if usable is not None and usable.fault:
             raise UserError(usable.fault)
-        await fetch_refs(values.get("url", ""), values.get("project", ""), repositories, usable)
+        fetch = _fetch_index if type == HELM else fetch_refs
+        await fetch(values.get("url", ""), values.get("project", ""), repositories, usable)
     except ArgosyError as error:
         return ConnectionState(FAILED, str(error), current_timestamp())
     return ConnectionState(SUCCESSFUL, "", current_timestamp())

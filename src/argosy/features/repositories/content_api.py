@@ -15,6 +15,7 @@ from argosy.features.repositories.connection_test import fetch_refs
 from argosy.features.repositories.service import REPOSITORIES
 from argosy.gitops.application.repository_url_parser import is_same_repository
 from argosy.gitops.application.step_results import Checkout
+from argosy.gitops.source.repository_mirrors import Repositories
 from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
 from argosy.kube.resource_key import GroupKind
 from argosy.kube.well_known_kinds import APPLICATION
@@ -27,9 +28,8 @@ from argosy.web.responses import JsonResponse
 from argosy.web.route import QueryParameter, RequiresPermission, ResolvedObject, Route
 
 OPENAPI_TAG: Final = "repositories"
-ONLY_GIT_MESSAGE: Final = (
-    "argosy reads charts and manifests only from Git, not from Helm repositories or OCI registries"
-)
+MAX_INDEX_AGE_SECONDS: Final = 30.0
+NO_OCI_MESSAGE: Final = "argosy reads charts and manifests from Git and Helm repositories, not from OCI registries"
 
 
 async def find_readable_repository(request: RequestContext) -> ResolvedObject | None:
@@ -84,7 +84,7 @@ async def get_app_details(request: RequestContext) -> JsonResponse:
     if not is_same_repository(str(source.get("repoURL") or ""), request.path_parameters["repo"]):
         raise UserError("repoURL differs from the repository in the path; send the same", where="source")
     _require_deploy_permission(request, _read_text(body, "appProject"), _read_text(body, "appName"))
-    checkout = await _check_out(request, source.get("targetRevision") or "")
+    checkout = await _check_out(request, source.get("targetRevision") or "", _read_text(source, "chart"))
     return JsonResponse(
         await asyncio.to_thread(describe_source, checkout.tree, source, request.cluster_view.rules.build)
     )
@@ -110,16 +110,25 @@ def _require_deploy_permission(request: RequestContext, project: str, name: str)
         raise NotFoundOrForbidden
 
 
-async def _check_out(request: RequestContext, ref: str) -> Checkout:
-    settings = request.cluster_view.rules
-    checkout: Checkout = await settings.repositories.checkout(
-        request.subject["url"], ref, project=request.subject["project"], max_age=30.0
+async def _check_out(request: RequestContext, ref: str, chart: str = "") -> Checkout:
+    repositories: Repositories = request.cluster_view.rules.repositories
+    url, project = request.subject["url"], request.subject["project"]
+    if chart:
+        return await repositories.checkout_chart(url, chart, ref, project=project, max_age=MAX_INDEX_AGE_SECONDS)
+    return await repositories.checkout(url, ref, project=project, max_age=30.0)
+
+
+async def list_helm_charts(request: RequestContext) -> JsonResponse:
+    """argo: the charts of a Helm repository with their versions."""
+    repository = request.cluster_view.rules.repositories.chart_repository(
+        request.subject["url"], project=request.subject["project"]
     )
-    return checkout
+    charts = await repository.list_charts(max_age=MAX_INDEX_AGE_SECONDS)
+    return JsonResponse({"items": [{"name": name, "versions": charts[name]} for name in sorted(charts)]})
 
 
-async def reject_charts(request: RequestContext) -> JsonResponse:
-    return build_not_implemented(ONLY_GIT_MESSAGE, "list the charts in Git: /api/v1/repositories/{repo}/apps")
+async def reject_oci_tags(request: RequestContext) -> JsonResponse:
+    return build_not_implemented(NO_OCI_MESSAGE, "list the charts in Git: /api/v1/repositories/{repo}/apps")
 
 
 _PATH: Final = "/api/v1/repositories/{repo}"
@@ -183,8 +192,16 @@ ROUTES = (
         "GET",
         f"{_PATH}/helmcharts",
         READ_ACCESS,
-        reject_charts,
-        "Not implemented: argosy reads charts from Git.",
+        list_helm_charts,
+        "List the charts of a Helm repository, with their versions.",
+        query=(QueryParameter("appProject", "The project that the repository is scoped to."),),
+        response_schema=schema.build_object_schema(
+            items=schema.build_array_schema(
+                schema.build_object_schema(
+                    name=schema.STRING_SCHEMA, versions=schema.build_array_schema(schema.STRING_SCHEMA)
+                )
+            )
+        ),
         tag=OPENAPI_TAG,
         operation_id="RepositoryService_GetHelmCharts",
     ),
@@ -192,8 +209,8 @@ ROUTES = (
         "GET",
         f"{_PATH}/oci-tags",
         READ_ACCESS,
-        reject_charts,
-        "Not implemented: argosy reads charts from Git.",
+        reject_oci_tags,
+        "Not implemented: argosy reads no OCI registries.",
         tag=OPENAPI_TAG,
         operation_id="RepositoryService_ListOCITags",
     ),

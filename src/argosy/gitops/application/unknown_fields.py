@@ -104,6 +104,8 @@ def find_missing_field(source: Source) -> str:
         return "repoURL is empty; write the URL of a repository"
     if not (source.path or source.chart or source.alias):
         return "has none of path, chart and ref; add path (a dot is the root of the repository)"
+    if source.chart and not source.ref:
+        return "targetRevision is required if the manifest source is a helm chart"
     return ""
 
 

@@ -84,7 +84,7 @@ async def _find_removal_commit(
         ),
         None,
     )
-    if origin is None or origin.repository:
+    if origin is None or origin.repository or app.sources[0].chart:  # the versions of a chart have no commits
         return None
     mirror = reader.reconciler_settings.repositories.mirror(app.sources[0].repo_url, project=app.project)
     commit = await mirror.find_last_change(older.revisions[0], desired.revisions[0], origin.file)

@@ -28,7 +28,6 @@ from argosy.gitops.reconciler.local_manifests import (
 )
 from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.reconciler.render_cache import RenderCache, RenderRequest
-from argosy.gitops.render import build_chart_repository_error
 from argosy.gitops.source.signatures import build_signature_rule
 from argosy.gitops.status.conditions import AppCondition, ConditionType
 from argosy.kube.client import Catalog
@@ -176,8 +175,9 @@ class DesiredStateBuilder:
         checkouts, integrity_errors = [], []
         for number, (source, ref) in enumerate(zip(request.sources, request.refs, strict=True)):
             with _add_source_to_errors(source, ref):
-                if source.chart:  # before the host is contacted: as a Git repository it would seem to need credentials
-                    raise build_chart_repository_error(source)
+                if source.chart:
+                    checkouts.append(await self._fetch_chart(source, ref, project, request, settings))
+                    continue
                 try:
                     checkout = await self._fetch_checkout(
                         source.repo_url, ref, source.tag_prefix, project, request, settings
@@ -192,6 +192,25 @@ class DesiredStateBuilder:
                     integrity_errors.append(AppCondition(ConditionType.COMPARISON_ERROR, message))
                 checkouts.append(checkout)
         return checkouts, integrity_errors
+
+    async def _fetch_chart(
+        self, source: Source, ref: str, project: Project, request: DesiredStateRequest, settings: ReconcilerSettings
+    ) -> Checkout:
+        if find_signature_keys(project, source.repo_url) is not None:
+            raise PolicyError(
+                f"project '{project.name}' requires signatures for this repository, and charts of Helm repositories "
+                "have none: use a chart in Git, or a policy of sourceIntegrity with the mode none",
+                where=source.repo_url,
+            )
+        return await settings.repositories.checkout_chart(
+            source.repo_url,
+            source.chart,
+            ref,
+            project=project.name,
+            max_age=request.max_age,
+            passes_credentials=source.helm is not None and source.helm.pass_credentials,
+            ignores_cache=request.ignores_cache,
+        )
 
     async def _fetch_checkout(
         self,

@@ -33,7 +33,6 @@ __all__ = [
     "RecordingTree",
     "RenderLimits",
     "are_inputs_unchanged",
-    "build_chart_repository_error",
     "build_environment",
     "read_build_settings",
     "render",
@@ -52,11 +51,10 @@ def render(
     fetch: FetchTree | None = None,
 ) -> RenderResult:
     """Render one source. `refs` holds the checkouts that `$alias/` paths refer to; `fetch` fetches remote bases."""
-    if source.chart:
-        raise build_chart_repository_error(source)
     inputs: dict[RenderInput, str] = {}
     tree = RecordingTree(checkout.tree, "", inputs)
-    folder = resolve_source_folder(tree, source.path)
+    # argo: the tree of a chart is the chart's folder, and the path of its source has no meaning
+    folder = "" if source.chart else resolve_source_folder(tree, source.path)
     if submodule := find_submodule(checkout.tree, folder):  # an empty submodule folder must not prune everything
         raise RenderError(format_submodule_error(submodule), where=source.path)
     notes: list[str] = []
@@ -77,7 +75,7 @@ def render(
     )
     manifests, origins = run_tool(job)
     paths = app.annotations.get(GENERATE_PATHS_ANNOTATION, "")
-    if paths and has_folder_ids(checkout.tree):
+    if paths and not source.chart and has_folder_ids(checkout.tree):
         inputs.update(build_generate_path_inputs(checkout.tree, paths, source.path))
     # A copy: inputs that origins read later do not belong to the render.
     all_inputs = SerializedRenderInputs({**build_folder_inputs(checkout.tree, "", inputs), **inputs})
@@ -105,11 +103,3 @@ def render_application(
 def _is_ref_only(source: Source) -> bool:
     # argo: a source with a ref and neither path nor chart only provides files to other sources.
     return bool(source.alias) and not source.path and not source.chart
-
-
-def build_chart_repository_error(source: Source) -> RenderError:
-    return RenderError(
-        f"chart {source.chart} is in a chart repository, and chart repositories are not supported: copy it into a"
-        " Git repository (`helm pull --untar`) and set the source's path to its folder",
-        where=source.repo_url,
-    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from argosy.errors import SourceRefused
@@ -17,6 +17,7 @@ from argosy.kube.objects import Manifest
 
 SECRET_TYPE_LABEL = "argocd.argoproj.io/secret-type"
 REPOSITORY_SECRET, CREDENTIAL_TEMPLATE_SECRET = "repository", "repo-creds"
+GIT, HELM = "git", "helm"
 UNSUPPORTED_FIELDS = {
     "githubAppPrivateKey": "a GitHub App",
     "gcpServiceAccountKey": "a Google service account",
@@ -31,6 +32,7 @@ class RepositoryCredential:
     url: RepositoryUrl
     secret: str  # namespace/name of the Secret, for messages
     is_template: bool = False  # applies to every URL below `url`
+    type: str = GIT
     project: str = ""
     username: str = ""
     password: str = field(default="", repr=False)
@@ -68,10 +70,15 @@ def read_credentials(secrets: Iterable[Manifest]) -> list[RepositoryCredential]:
 
 
 def find_credential(
-    credentials: Iterable[RepositoryCredential], url: RepositoryUrl, project: str = ""
+    credentials: Iterable[RepositoryCredential], url: RepositoryUrl, project: str = "", type: str = GIT
 ) -> RepositoryCredential | None:
-    """Return the repository's own credential, else the template with the longest prefix; SourceRefused if unusable."""
+    """Return the repository's own credential, else the template with the longest prefix; SourceRefused if unusable.
+
+    A Secret of type helm is for Helm repositories only. One of type git, or without a type, is for both: most
+    templates have no type.
+    """
     usable = [credential for credential in credentials if credential.project in ("", project)]
+    usable = [credential for credential in usable if credential.type in (GIT, type)]
     exact = [
         candidate
         for candidate in usable
@@ -80,15 +87,30 @@ def find_credential(
     templates = [
         candidate for candidate in usable if candidate.is_template and url.segments_after(candidate.url) is not None
     ]
-    chosen = max(exact, key=lambda candidate: bool(candidate.project), default=None)
+    own = max(exact, key=lambda candidate: (candidate.type == type, bool(candidate.project)), default=None)
+    chosen = own
     # argo: a repository without its own credentials uses those of the template.
-    if chosen is None or not (chosen.has_credentials or chosen.fault):
+    if own is None or not (own.has_credentials or own.fault):
         chosen = max(
-            templates, key=lambda candidate: (len(candidate.url.segments), bool(candidate.project)), default=chosen
+            templates,
+            key=lambda candidate: (len(candidate.url.segments), candidate.type == type, bool(candidate.project)),
+            default=own,
         )
+    if own is not None and chosen is not None and chosen is not own:
+        chosen = _add_connection_settings(chosen, own)
     if chosen is not None and chosen.fault:
         raise SourceRefused(chosen.fault, where=f"Secret {chosen.secret}")
     return chosen
+
+
+def _add_connection_settings(template: RepositoryCredential, own: RepositoryCredential) -> RepositoryCredential:
+    """argo: the repository's own Secret says how to connect, also if the credentials come from a template."""
+    return replace(
+        template,
+        skips_verification=template.skips_verification or own.skips_verification,
+        proxy=own.proxy or template.proxy,
+        no_proxy=own.no_proxy or template.no_proxy,
+    )
 
 
 def _matches_user(credential: RepositoryCredential, url: RepositoryUrl) -> bool:
@@ -102,7 +124,8 @@ def _read_credential(secret: Manifest) -> RepositoryCredential | None:
         return None
     name = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}".lstrip("/")
     values, fault = _decode_fields(secret)
-    if values.get("type", "git") not in ("", "git"):
+    type = values.get("type") or GIT
+    if type not in (GIT, HELM) or values.get("enableOCI") == "true":
         return None
     try:
         url = parse_url(values.get("url", ""))
@@ -112,6 +135,7 @@ def _read_credential(secret: Manifest) -> RepositoryCredential | None:
         url=url,
         secret=name,
         is_template=secret_type == CREDENTIAL_TEMPLATE_SECRET,
+        type=type,
         project=values.get("project", ""),
         username=values.get("username", ""),
         password=values.get("password", ""),

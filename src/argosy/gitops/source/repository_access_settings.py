@@ -57,6 +57,18 @@ class SourceSettings:
             )
         return self._check_allowed(parse_url("/".join([replacement.rstrip("/"), *remainder])), ())
 
+    def locate_chart_repository(self, url: RepositoryUrl) -> RepositoryUrl:
+        """Return the address that a Helm repository is read from: it must be a web server."""
+        if url.scheme in ("http", "https"):
+            location = self.locate(url)
+            if location.scheme in ("http", "https"):
+                return location
+        raise AddressRefused(
+            "charts are only read from Helm repositories at https addresses; use one, or keep the chart in Git and "
+            "set the source's path",
+            where=str(url),
+        )
+
     def _check_allowed(self, url: RepositoryUrl, roots: tuple[Path, ...]) -> RepositoryUrl:
         if url.scheme == "file":
             return _file_url(self._resolve_repository(roots, Path(url.path)))
@@ -85,6 +97,16 @@ class SourceSettings:
             f"not a readable repository; move it below a folder listed in {LOCAL_ROOTS_SETTING} in {self.config_map}",
             where=str(path),
         )
+
+
+def parse_chart_repository_url(url: str) -> RepositoryUrl:
+    """Parse the URL of a Helm repository. argo: a URL without a protocol is an OCI registry."""
+    if url.startswith("oci://") or (url and "://" not in url and not url.startswith("/")):
+        raise AddressRefused(
+            "this is an OCI registry, and charts in OCI registries are not supported: use a Helm repository at an "
+            "https address, or keep the chart in Git and set the source's path"
+        )
+    return parse_url(url)
 
 
 def read_source_settings(data: Mapping[str, str], namespace: str = "") -> SourceSettings:

@@ -1,4 +1,4 @@
-"""Opens the mirrors of all repositories that an installation reads.
+"""Opens the mirrors of all repositories that an installation reads, and the caches of Helm repositories.
 
 In: repoURL, ref. Out: Checkout(tree, revision), or a SourceError. Never: shares a mirror between projects.
 """
@@ -16,15 +16,20 @@ from typing import Any
 from argosy.errors import SourceError
 from argosy.gitops.application.repository_url_parser import RepositoryUrl, parse_url
 from argosy.gitops.application.step_results import Checkout
-from argosy.gitops.source.credentials import HostTrust, RepositoryCredential, find_credential
+from argosy.gitops.source.charts.chart_cache import ChartCache
+from argosy.gitops.source.charts.chart_host import ChartHost
+from argosy.gitops.source.charts.chart_repository import ChartRepository
+from argosy.gitops.source.credentials import HELM, HostTrust, RepositoryCredential, find_credential
 from argosy.gitops.source.git.local_ref_files_fingerprint import RefFingerprint, refs_fingerprint
 from argosy.gitops.source.git.mirror import Mirror
 from argosy.gitops.source.git.mirror_remote import MirrorRemote, RequestObserver
-from argosy.gitops.source.repository_access_settings import SourceSettings
+from argosy.gitops.source.repository_access_settings import SourceSettings, parse_chart_repository_url
 from argosy.gitops.source.signatures import SignatureRule
 
 log = logging.getLogger(__name__)
 MAX_OPEN_MIRRORS = 64  # each open mirror keeps a git process
+MAX_OPEN_CHART_REPOSITORIES = 200
+CHARTS_FOLDER = "charts"
 LOCATION_CACHE_SECONDS = 1.0  # a URL is resolved again after this time; many Applications ask at once
 MAX_CACHED_LOCATIONS = 1_000
 
@@ -45,6 +50,7 @@ class Repositories:
         self.trust = trust or HostTrust()
         self.on_request: RequestObserver | None = None  # called after each request to a Git host
         self._open_mirrors: dict[Path, Mirror] = {}
+        self._chart_repositories: dict[str, ChartRepository] = {}
         self._last_logged: dict[tuple[str, str, str], str] = {}
         self._location_cache: dict[tuple[str, str], tuple[float, tuple[Any, ...], Path, Mirror]] = {}
 
@@ -71,6 +77,53 @@ class Repositories:
         if ref != checkout.revision:
             self._log_change((url, ref, project), f"{parse_url(url)}: {ref} is {checkout.revision}")
         return checkout
+
+    async def checkout_chart(
+        self,
+        url: str,
+        chart: str,
+        ref: str,
+        *,
+        project: str = "",
+        max_age: float = 0.0,
+        passes_credentials: bool = False,
+        ignores_cache: bool = False,
+    ) -> Checkout:
+        """Return a chart of a Helm repository; the revision is its version.
+
+        `max_age`: seconds that the cached index may be old. `ignores_cache` downloads the chart again.
+        """
+        request = (f"{url} {chart}", ref, project)
+        try:
+            repository = self.chart_repository(url, project=project)
+            checkout = await repository.checkout(
+                chart, ref, max_age=max_age, passes_credentials=passes_credentials, ignores_cache=ignores_cache
+            )
+        except SourceError as error:
+            self._log_change(request, str(error))
+            raise
+        if ref != checkout.revision:
+            self._log_change(request, f"{repository.host.display_url}: {chart} {ref} is {checkout.revision}")
+        return checkout
+
+    def chart_host(self, url: str, *, project: str = "", credential: RepositoryCredential | None = None) -> ChartHost:
+        """Return the host of a Helm repository, with the given credential or the configured one."""
+        requested_url = parse_chart_repository_url(url)
+        location = self.settings.locate_chart_repository(requested_url)
+        credential = credential or find_credential(self.credentials, location, project, HELM)
+        settings = self.settings
+        return ChartHost(location, str(requested_url), settings.protocols, credential, self.trust, settings.limits)
+
+    def chart_repository(self, url: str, *, project: str = "") -> ChartRepository:
+        host = self.chart_host(url, project=project)
+        name = _mirror_name(host.url, host.credential)
+        repository = self._chart_repositories.pop(name, None)
+        if repository is None or repository.host != host:
+            repository = ChartRepository(host, ChartCache(self.folder / CHARTS_FOLDER), name)
+        self._chart_repositories[name] = repository  # at the end: ordered from least to most recently used
+        while len(self._chart_repositories) > MAX_OPEN_CHART_REPOSITORIES:
+            del self._chart_repositories[next(iter(self._chart_repositories))]
+        return repository
 
     def _log_change(self, request: tuple[str, str, str], message: str) -> None:
         """Log only changes: the same ref is resolved every few minutes."""

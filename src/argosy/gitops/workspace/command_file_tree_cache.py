@@ -22,6 +22,7 @@ from argosy.gitops.workspace.enclosing_repository_lookup import find_git_folder,
 if TYPE_CHECKING:
     import asyncio
 
+    from argosy.gitops.application import Source
     from argosy.gitops.source.git.refs import Refs
     from argosy.gitops.source.repository_access_settings import SourceSettings
     from argosy.gitops.source.repository_mirrors import Repositories
@@ -78,6 +79,23 @@ class CheckoutCache:
                 )
                 raise
         return checkout
+
+    def open_chart(self, source: Source) -> Checkout:
+        """Fetch a chart of a Helm repository, without credentials."""
+        key = f"{source.repo_url} {source.chart}", source.ref, ""
+        if error := self._errors_by_url.get(source.repo_url):
+            raise error
+        if key not in self._checkouts:
+            try:
+                with self._show_progress_if_slow(f"fetching {source.chart} of {source.repo_url}"):
+                    pending_checkout = self._get_repositories(self.roots).checkout_chart(
+                        source.repo_url, source.chart, source.ref, max_age=MAX_REF_AGE_SECONDS
+                    )
+                    self._checkouts[key] = self._run(pending_checkout)
+            except SourceUnreachable as error:
+                self._errors_by_url[source.repo_url] = error
+                raise
+        return self._checkouts[key]
 
     def fetch_refs(self, url: str) -> Refs:
         """Return all branches and tags of a repository, as its Git server has them now."""

@@ -180,10 +180,8 @@ class _SourceOpener:
 
     def _open_declared_source(self, source: Source, app: Application) -> Checkout:
         """Open a source as declared in its Application."""
-        if source.chart:  # checked first: as a Git repository, a chart repository seems to require credentials
-            from argosy.gitops.render import build_chart_repository_error
-
-            raise build_chart_repository_error(source)
+        if source.chart:
+            return self.checkouts.open_chart(source)
         root = self.root if self.root and is_url_of_repository(source.repo_url, self.root) else None
         revision = (self.request.revision or "") if root or len(app.sources) == 1 else ""
         if root and not revision:

@@ -1,4 +1,4 @@
-"""Errors about a source name its ref and path; a chart repository is never contacted as if it were Git."""
+"""Errors about a source name its ref and path, or its chart; a Helm repository is never asked as if it were Git."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any, cast
 
 import pytest
 
-from argosy.errors import RenderError, SourceError, SourceRefused, UnknownRef, UserError
+from argosy.errors import PolicyError, RenderError, SourceError, SourceRefused, UnknownRef, UserError
 from argosy.gitops.application import Application, OperationRequest, OperationState, SyncRequest, read_application
-from argosy.gitops.application.project_spec import Project
+from argosy.gitops.application.project_spec import IntegrityPolicy, Project
 from argosy.gitops.application.step_results import Checkout
 from argosy.gitops.reconciler.app_memo import AppMemos
 from argosy.gitops.reconciler.app_state_comparison import AppStateComparer
@@ -38,6 +38,9 @@ class Hosts:
             raise self.errors[ref]
         return Checkout(cast(Any, None), "1" * 40)
 
+    async def checkout_chart(self, url: str, chart: str, ref: str, **_: Any) -> Checkout:
+        return await self.checkout(f"{url} {chart}", ref)
+
 
 class BrokenRenders:
     async def render(self, request: RenderRequest, *_: Any, **__: Any) -> Any:
@@ -48,13 +51,13 @@ def application(*sources: dict[str, Any]) -> Application:
     return read_application({"metadata": {"name": "models"}, "spec": {"sources": list(sources)}})
 
 
-async def failed(hosts: Hosts, *sources: dict[str, Any]) -> UserError:
+async def failed(hosts: Hosts, *sources: dict[str, Any], project: Project = PROJECT) -> UserError:
     app = application(*sources)
     rules = ReconcilerSettings(cast(Repositories, hosts), cast(Any, None))
     request = DesiredStateRequest(app.sources, tuple(source.ref for source in app.sources))
     with pytest.raises(UserError) as caught:
         builder = DesiredStateBuilder(cast(RenderCache, BrokenRenders()), AppMemos())
-        await builder.build(app, PROJECT, request, rules, {})
+        await builder.build(app, project, request, rules, {})
     return caught.value
 
 
@@ -88,14 +91,36 @@ async def test_shared_error_names_the_source_of_each_application() -> None:
         assert format_load_error(error).endswith(f"(targetRevision main, path {path})")
 
 
-async def test_chart_repository_is_not_contacted_and_reported_as_unsupported() -> None:
+CHART = {"repoURL": "https://charts.example.com/stable", "chart": "nginx", "targetRevision": "1.2.3"}
+
+
+async def test_error_of_a_chart_names_the_chart_and_its_version() -> None:
+    hosts = Hosts(**{"1.2.3": UnknownRef("chart nginx has no version '1.2.3'", where="https://charts.example.com")})
+    message = format_load_error(await failed(hosts, CHART))
+    assert message.endswith("chart nginx has no version '1.2.3' (targetRevision 1.2.3, chart nginx)")
+    assert hosts.asked == ["https://charts.example.com/stable nginx"]
+
+
+@pytest.mark.parametrize(
+    "project",
+    [
+        Project(source_repos=("*",), signature_keys=("4AEE18F83AFDEB23",)),
+        Project(source_repos=("*",), integrity=(IntegrityPolicy(("https://charts.example.com/*",), "head", ("4A",)),)),
+    ],
+    ids=["signatureKeys", "sourceIntegrity"],
+)
+async def test_chart_is_not_fetched_if_the_project_requires_signatures(project: Project) -> None:
     hosts = Hosts()
-    chart = {"repoURL": "https://charts.example.com/stable", "chart": "nginx", "targetRevision": "1.2.3"}
-    error = await failed(hosts, chart)
+    error = await failed(hosts, CHART, project=project)
+    assert isinstance(error, PolicyError) and "requires signatures for this repository" in str(error)
     assert hosts.asked == []
-    message = format_load_error(error)
-    assert "chart nginx is in a chart repository, and chart repositories are not supported" in message
-    assert message.endswith("(targetRevision 1.2.3, chart nginx)") and "credentials" not in message
+
+
+async def test_chart_is_fetched_if_a_policy_requires_no_signature() -> None:
+    policy = IntegrityPolicy(("https://charts.example.com/*",), "none", ())
+    hosts = Hosts()
+    await failed(hosts, CHART, project=Project(source_repos=("*",), signature_keys=("4A",), integrity=(policy,)))
+    assert hosts.asked == ["https://charts.example.com/stable nginx"]
 
 
 async def test_operation_error_names_the_source_in_the_same_format() -> None:
