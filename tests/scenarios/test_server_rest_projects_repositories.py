@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.resource_key import ResourceKey
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from support.rest_api import World, code, denied, path, rest_world, secrets_of, value
 
 pytestmark = pytest.mark.anyio
@@ -58,7 +58,11 @@ async def test_project_is_created_read_updated_and_deleted(world: World) -> None
     assert changed.json()["spec"]["description"] == "y"
     names = [project["metadata"]["name"] for project in (await world.get("ann", PROJECTS))["items"]]
     assert {"default", "one"} <= set(names) and names == sorted(names)
+    uid = (await world.get("ann", f"{PROJECTS}/one"))["metadata"]["uid"]
     assert (await world.ask("ann", "DELETE", f"{PROJECTS}/one")).code == 200
+    events = (await world.cluster.list(GroupKind("", "Event"), namespace="argocd")).items
+    (deleted,) = [event for event in events if event["reason"] == "ResourceDeleted"]
+    assert (deleted["message"], deleted["involvedObject"]["uid"]) == ("ann deleted project", uid)
     assert (await code(world, "ann", "GET", f"{PROJECTS}/one")) == (404, 'appprojects.argoproj.io "one" not found')
 
 
@@ -85,6 +89,10 @@ async def test_create_of_a_different_existing_project_needs_upsert(world: World)
             "is not a valid policy",
         ),
         ({"project": named("x", roles=[{"name": "a b"}])}, "invalid or duplicate role name"),
+        (
+            {"project": named("x", destinations=[{"server": "!*", "namespace": "a"}])},
+            "server has an invalid format, '!*'",
+        ),
         (
             {"project": named("x", roles=[{"name": "r", "policies": ["p, proj:x:r, applications, get, y/*, allow"]}])},
             "no",

@@ -23,13 +23,14 @@ from argosy.gitops.application_client.appproject_operations import (
 )
 from argosy.gitops.application_client.argocd_secrets_and_config_maps import load_config_map_data
 from argosy.gitops.application_client.deep_links import render_links
+from argosy.gitops.application_client.project_entry_checks import check_project
 from argosy.gitops.application_client.project_event_recorder import record_project_event
 from argosy.gitops.application_client.project_update_checks import (
     check_applications_stay_valid,
-    check_roles,
     list_added_clusters,
     list_added_repositories,
 )
+from argosy.gitops.application_client.role_token_lists import combine_role_tokens
 from argosy.gitops.policy.global_projects import list_global_projects
 from argosy.gitops.policy.sync_windows import WindowError, is_active
 from argosy.gitops.status.application_event_manifests import EventReason
@@ -118,7 +119,7 @@ async def get_project(request: RequestContext) -> JsonResponse:
 async def create_project_handler(request: RequestContext) -> JsonResponse:
     manifest, body = request.subject, BodyReader(await request.read_json_object())
     name = manifest["metadata"]["name"]
-    check_roles(name, manifest["spec"])
+    check_project(name, manifest["spec"])
     existing = await load_project(request, name)
     if existing is not None:  # an error must not reveal a project that the caller may not see
         request.require_permission("projects", "update" if body.get_bool("upsert") else "get", name)
@@ -138,7 +139,7 @@ async def update_project(request: RequestContext) -> JsonResponse:
     manifest = _read_project_body(BodyReader(await request.read_json_object()), request)
     name = request.rbac_object
     check_same_name(name, manifest["metadata"]["name"])
-    check_roles(name, manifest["spec"])
+    check_project(name, manifest["spec"])
     existing = request.subject
     await _check_update(request, existing, manifest)
     cluster = request.service.cluster
@@ -158,7 +159,7 @@ async def update_project(request: RequestContext) -> JsonResponse:
             **({"resourceVersion": resource_version} if resource_version else {}),
         }
         read_project(manifest, f"AppProject {name}")
-        await cluster.replace({**existing, "metadata": metadata, "spec": manifest["spec"]})
+        await cluster.replace(combine_role_tokens({**existing, "metadata": metadata, "spec": manifest["spec"]}))
     await record_project_event(project_service(request), name, EventReason.RESOURCE_UPDATED, "updated project")
     return await _reload_project(request, name)
 
@@ -184,8 +185,9 @@ async def delete_project_handler(request: RequestContext) -> JsonResponse:
         await delete_project(project_service(request), request.rbac_object)
     except PolicyError as error:  # argo: not a permission error
         raise UserError(error.message, where=error.where) from None
+    reason = EventReason.RESOURCE_DELETED
     await record_project_event(
-        project_service(request), request.rbac_object, EventReason.RESOURCE_DELETED, "deleted project"
+        project_service(request), request.rbac_object, reason, "deleted project", deleted=request.subject
     )
     return JsonResponse({})
 

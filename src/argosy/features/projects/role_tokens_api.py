@@ -9,8 +9,10 @@ from typing import Final
 
 from argosy.errors import UserError
 from argosy.features.projects import api
+from argosy.gitops.application_client.project_event_recorder import record_project_event
 from argosy.gitops.policy.builtin_and_project_roles import format_role_subject
 from argosy.gitops.policy.rbac import RbacRequester
+from argosy.gitops.status.application_event_manifests import EventReason
 from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.body_fields import BodyReader
 from argosy.web.auth.role_token_creation_and_deletion import add_role_token, remove_role_token
@@ -39,6 +41,7 @@ async def create_token(request: RequestContext) -> JsonResponse:
     token = await add_role_token(
         app_service, request.rbac_object, role, lifetime_seconds=seconds, token_id=token_id, limits=limits
     )
+    await record_project_event(app_service, request.rbac_object, EventReason.RESOURCE_CREATED, "created token")
     return JsonResponse({"token": token})
 
 
@@ -48,6 +51,7 @@ async def revoke_token(request: RequestContext) -> JsonResponse:
         raise UserError("is not a timestamp; send the issue time of the token in seconds", where="iat")
     app_service, role = api.project_service(request), request.path_parameters["role"]
     await remove_role_token(app_service, request.rbac_object, role, issued=int(issued_at_text), token_id=token_id)
+    await record_project_event(app_service, request.rbac_object, EventReason.RESOURCE_DELETED, "deleted token")
     return JsonResponse({})
 
 

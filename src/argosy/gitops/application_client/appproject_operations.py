@@ -13,6 +13,8 @@ from typing import Any
 from argosy.errors import Conflict, PolicyError, UserError
 from argosy.gitops.application.project_spec import DEFAULT_PROJECT_MANIFEST, read_project
 from argosy.gitops.application_client.application_service import MAX_WRITE_ATTEMPTS, ApplicationService
+from argosy.gitops.application_client.project_entry_checks import check_entries
+from argosy.gitops.application_client.role_token_lists import combine_role_tokens
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.json_equality import is_equal_json
 from argosy.kube.resource_key import ResourceKey
@@ -45,7 +47,7 @@ async def load_project(service: ApplicationService, name: str) -> dict[str, Any]
 async def create_project(service: ApplicationService, manifest: Manifest, *, upsert: bool) -> str:
     """Return `created`, `updated` or `unchanged`."""
     name = manifest["metadata"]["name"]
-    read_project(manifest, f"AppProject {name}")
+    check_entries(read_project(manifest, f"AppProject {name}"))
     before = await service.cluster.get(_build_project_key(service, name))
     if before is None:
         await service.cluster.create(manifest)
@@ -56,7 +58,7 @@ async def create_project(service: ApplicationService, manifest: Manifest, *, ups
         raise UserError(
             f"existing project spec is different: {name} in {service.namespace}; overwrite it with --upsert"
         )
-    await service.cluster.replace({**before, "spec": manifest.get("spec") or {}})
+    await service.cluster.replace(combine_role_tokens({**before, "spec": manifest.get("spec") or {}}))
     return "updated"
 
 
@@ -66,14 +68,14 @@ async def change_project(service: ApplicationService, name: str, change_spec: Ch
         before = await load_project(service, name)
         spec = change_spec(dict(before.get("spec") or {}))
         after = {**before, "spec": spec}
-        read_project(after, f"AppProject {name}")
+        check_entries(read_project(after, f"AppProject {name}"))
         if spec == before.get("spec"):
             return False
         if "resourceVersion" not in before["metadata"]:  # the implicit default project
             await service.cluster.create({**after, "metadata": {"name": name, "namespace": service.namespace}})
             return True
         try:
-            await service.cluster.replace(after)
+            await service.cluster.replace(combine_role_tokens(after))
         except Conflict:
             continue
         return True

@@ -10,15 +10,20 @@ import secrets
 
 from argosy.gitops.application_client.application_service import ApplicationService, current_timestamp
 from argosy.gitops.status.application_event_manifests import UNKNOWN_USER, EventReason
+from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import APP_PROJECT, ARGOPROJ_API_VERSION
 
 COMPONENT = "argocd-server"  # argo
 
 
-async def record_project_event(service: ApplicationService, name: str, reason: EventReason, action: str) -> None:
+async def record_project_event(
+    service: ApplicationService, name: str, reason: EventReason, action: str, *, deleted: Manifest | None = None
+) -> None:
+    """Record what was done to a project. A deleted one cannot be read again, so its manifest is passed."""
     user, timestamp = await service.find_user(), current_timestamp()
-    project = await service.cluster.get(ResourceKey(*APP_PROJECT, service.control_namespace, name)) or {}
+    key = ResourceKey(*APP_PROJECT, service.control_namespace, name)
+    project = deleted or await service.cluster.get(key) or {}
     reference = {
         "apiVersion": ARGOPROJ_API_VERSION,
         "kind": APP_PROJECT.kind,

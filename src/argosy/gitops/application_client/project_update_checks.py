@@ -66,18 +66,3 @@ def _loses_source(app: Application, old: Project, new: Project) -> bool:
 def _loses_destination(app: Application, old: Project, new: Project) -> bool:
     destination = app.destination.with_in_cluster_alias
     return permits_destination(old, destination) and not permits_destination(new, destination)
-
-
-def check_roles(name: str, spec: Mapping[str, Any]) -> None:
-    """argo: policies of a role concern its own project only; role names are unique and plain."""
-    names: set[str] = set()
-    for role in read_project({"metadata": {"name": name}, "spec": spec}, f"AppProject {name}").roles:
-        if not role.name or role.name in names or not all(char.isalnum() or char in "-_." for char in role.name):
-            raise UserError(f"role {role.name[:60]!r}: invalid or duplicate role name; use letters, digits and -_.")
-        names.add(role.name)
-        for policy in role.policies:
-            words = [word.strip() for word in policy.split(",")]
-            is_own = len(words) == 6 and words[:2] == ["p", f"proj:{name}:{role.name}"]
-            if not is_own or not words[4].startswith(f"{name}/") or words[5] not in ("allow", "deny"):
-                example = f"p, proj:{name}:{role.name}, applications, get, {name}/*, allow"
-                raise UserError(f"role {role.name}: {policy[:120]!r} is not a valid policy; expected: {example}")

@@ -144,10 +144,8 @@ class AccountState:
         if not matching_roles:
             return None
         by_role = ((manifest.get("status") or {}).get("jwtTokensByRole") or {}).get(role) or {}
-        return (
-            *read_role_token_records(matching_roles[0].get("jwtTokens")),
-            *read_role_token_records(by_role.get("items")),
-        )
+        in_spec, in_status = matching_roles[0].get("jwtTokens"), by_role.get("items")
+        return tuple(dict.fromkeys((*read_role_token_records(in_spec), *read_role_token_records(in_status))))
 
     # -- changes ------------------------------------------------------------------------------------------------
 

@@ -5,11 +5,12 @@ In: an application service, a project and a role. Out: a token, shown once. Neve
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from argosy.errors import Conflict, UserError
 from argosy.gitops.application_client.application_service import MAX_WRITE_ATTEMPTS, ApplicationService, utc_now
 from argosy.gitops.application_client.appproject_operations import load_project
+from argosy.gitops.application_client.role_token_lists import SPEC_FIELD, STATUS_FIELD, combine_role_tokens
 from argosy.gitops.policy.builtin_and_project_roles import format_role_subject
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import SECRET
@@ -23,8 +24,6 @@ from argosy.web.auth.accounts import (
 )
 from argosy.web.auth.derived_token_limits import NO_LIMITS, TokenLimits
 from argosy.web.auth.signed_tokens import ISSUER, TokenClaims, check_signing_key, sign_token
-
-TOKENS_FIELD: Final = "jwtTokens"
 
 
 async def add_role_token(
@@ -42,7 +41,7 @@ async def add_role_token(
 
     def append_record(roles: list[dict[str, Any]], status: dict[str, Any]) -> None:
         role_entry = _find_role(roles, project, role)
-        existing = read_role_token_records(role_entry.get(TOKENS_FIELD))
+        existing = read_role_token_records(role_entry.get(SPEC_FIELD))
         # argo: deletes by this time
         issued = max([int(utc_now().timestamp()), *(other.issued_at + 1 for other in existing)])
         record = TokenRecord(
@@ -52,7 +51,7 @@ async def add_role_token(
             raise UserError(f"token id {record.id!r} has been used; choose another id")
         limits.check_expiry(record)
         entry = {"iat": record.issued_at, "id": record.id, **({"exp": record.expires_at} if record.expires_at else {})}
-        role_entry[TOKENS_FIELD] = [*(role_entry.get(TOKENS_FIELD) or ()), entry]
+        role_entry[SPEC_FIELD] = [*(role_entry.get(SPEC_FIELD) or ()), entry]
         records[:] = [record]
 
     secret = await service.cluster.get(ResourceKey(*SECRET, service.control_namespace, ACCOUNTS_SECRET))
@@ -77,17 +76,17 @@ async def remove_role_token(
 
     def drop_record(roles: list[dict[str, Any]], status: dict[str, Any]) -> None:
         role_entry = _find_role(roles, project, role)
-        by_role = status.get("jwtTokensByRole") or {}
+        by_role = status.get(STATUS_FIELD) or {}
         status_entry = by_role.get(role) or {}
         records = [
-            *read_role_token_records(role_entry.get(TOKENS_FIELD)),
+            *read_role_token_records(role_entry.get(SPEC_FIELD)),
             *read_role_token_records(status_entry.get("items")),
         ]
         if not any(map(is_selected, records)):
             raise UserError(f"role {role!r} of project {project!r} has no such token; read the project to list them")
-        role_entry[TOKENS_FIELD] = _drop_selected(role_entry.get(TOKENS_FIELD), is_selected)
+        role_entry[SPEC_FIELD] = _drop_selected(role_entry.get(SPEC_FIELD), is_selected)
         if status_entry:
-            status["jwtTokensByRole"] = {
+            status[STATUS_FIELD] = {
                 **by_role,
                 role: {"items": _drop_selected(status_entry.get("items"), is_selected)},
             }
@@ -108,13 +107,13 @@ def _find_role(roles: list[dict[str, Any]], project: str, name: str) -> dict[str
 
 async def _update_project(service: ApplicationService, project: str, change: Any) -> None:
     for _ in range(MAX_WRITE_ATTEMPTS):
-        manifest = await load_project(service, project)
+        manifest = combine_role_tokens(await load_project(service, project))
         spec, status = dict(manifest.get("spec") or {}), dict(manifest.get("status") or {})
         roles = [dict(role) for role in spec.get("roles") or () if isinstance(role, dict)]
         change(roles, status)
-        updated = {**manifest, "spec": {**spec, "roles": roles}, **({"status": status} if status else {})}
+        updated = {**manifest, "spec": {**spec, "roles": roles}, "status": status}
         try:
-            await service.cluster.replace(updated)
+            await service.cluster.replace(combine_role_tokens(updated))
         except Conflict:
             continue
         return
