@@ -125,6 +125,23 @@ async def test_deletion_finishes_the_highest_wave_before_lower_waves(room: Room)
     await room.until_gone("argoproj.io/Application", "models", CONTROL)
 
 
+async def test_refresh_is_answered_while_the_application_is_being_deleted(room: Room) -> None:
+    before = job("before", hook="PreDelete")
+    hook = {**before, "metadata": {**before["metadata"], "namespace": "ml"}}
+    await delivered(room, {**ONE, "app/before.yaml": hook})
+    await room.cluster.delete(APP)
+    async with asyncio.timeout(HANG_SECONDS):
+        while not await room.get("batch/Job", "before"):
+            await asyncio.sleep(0.02)
+    await room.annotate(refresh="normal")
+    async with asyncio.timeout(HANG_SECONDS):
+        while names.REFRESH in ((await room.app())["metadata"].get("annotations") or {}):
+            await asyncio.sleep(0.02)
+    room.repository.push({"app/before.yaml": None})
+    await room.annotate(refresh="normal")
+    await room.until_gone("argoproj.io/Application", "models", CONTROL)
+
+
 async def test_deletion_waits_for_the_running_sync(room: Room) -> None:
     """A deletion in the middle of a sync would delete what the sync creates a moment later."""
     before = job("before", hook="PreSync")

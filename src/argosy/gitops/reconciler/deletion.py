@@ -17,7 +17,7 @@ from argosy.gitops.reconciler.app_state_values import AppState
 from argosy.gitops.reconciler.destination_cluster import DestinationCluster
 from argosy.gitops.reconciler.impersonation import impersonate_service_account
 from argosy.gitops.reconciler.object_permission_and_deletion_check import find_deletion_refusal, has_namespace
-from argosy.gitops.reconciler.reconcile_result_patch import ReconcileResult
+from argosy.gitops.reconciler.reconcile_result_patch import ReconcileResult, list_refresh_requests
 from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.status import application_event_manifests
 from argosy.gitops.status.conditions import AppCondition, ConditionType, conditions_to_wire
@@ -81,8 +81,10 @@ def _refuse(app: Application, error: str) -> DeletionStep:
 def build_deletion_result(app: Application, step: DeletionStep, now: str) -> ReconcileResult:
     """Build the patch and the Event for one step of the deletion; `now` is an RFC 3339 timestamp."""
     patch: dict[str, Any] = {}
+    if handled_requests := list_refresh_requests(app):
+        patch["metadata"] = {"annotations": dict.fromkeys(handled_requests)}
     if step.finalizers != app.finalizers:
-        patch["metadata"] = {"finalizers": list(step.finalizers)}
+        patch.setdefault("metadata", {})["finalizers"] = list(step.finalizers)
     errors = [AppCondition(ConditionType.DELETION_ERROR, step.error)] if step.error else []
     before = app.status.get("conditions") or []
     is_still_waiting = not step.error and step.finalizers == app.finalizers  # keep the condition of the last error

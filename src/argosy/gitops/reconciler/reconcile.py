@@ -141,8 +141,6 @@ class Reconciler:
             yield project
             return
         refresh = HARD_REFRESH if is_hard else app.annotations.get(names.REFRESH)
-        if app.deletion_timestamp:
-            refresh, seconds_waited = None, 0.0
         with self.destinations.enter(app) as destination:
             if isinstance(destination, DestinationUnavailable):
                 yield self._report_unavailable(app, settings, destination)

@@ -60,6 +60,16 @@ class OperationResult:
         )
 
 
+def list_refresh_requests(app: Application) -> list[str]:
+    """Return the annotations of a requested refresh, to remove them when it was made.
+
+    argo: removed only if it was not set again meanwhile; here the resourceVersion of the patch ensures that
+    """
+    if names.REFRESH not in app.annotations:
+        return []
+    return [annotation for annotation in (names.REFRESH, names.REFRESH_TIMESTAMP) if annotation in app.annotations]
+
+
 class StatusReporter:
     def __init__(self, now: Callable[[], datetime], memos: AppMemos) -> None:
         self._now, self._memos = now, memos
@@ -84,12 +94,8 @@ class StatusReporter:
             patch["operation"] = request_to_wire(operation.new_request)
         elif operation.is_over:
             patch["operation"] = None
-        if names.REFRESH in app.annotations:
-            # argo: removed only if it was not set again meanwhile; here the resourceVersion of the patch ensures that
-            handled_annotations = [
-                annotation for annotation in (names.REFRESH, names.REFRESH_TIMESTAMP) if annotation in app.annotations
-            ]
-            patch["metadata"] = {"annotations": dict.fromkeys(handled_annotations)}
+        if handled_requests := list_refresh_requests(app):
+            patch["metadata"] = {"annotations": dict.fromkeys(handled_requests)}
         if (
             app_state.is_complete
             and not app.deletion_timestamp  # k8s: then none can be added
