@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 from argosy.errors import PolicyError, UserError
 from argosy.gitops.application import Application
+from argosy.gitops.application.sources import remove_empty_options
 from argosy.gitops.application_client.status_summary import describe_retry, is_busy, list_rows
-from argosy.gitops.status.status_json_conversions import as_mapping, omit_empty
+from argosy.gitops.status.status_json_conversions import as_mapping, omit_empty, sources_to_wire
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
 
@@ -114,6 +115,9 @@ def build_operation_from_flags(
         ],  # argo: a sync uses only the options of its request
     )
     sync["syncStrategy"] = strategy
+    # argo: the operation and its retries keep these sources if the Application gets others meanwhile
+    sources = [remove_empty_options(source.wire) for source in app.sources]
+    sync |= sources_to_wire(sources, are_many=app.has_many_sources)
     return {
         "sync": sync,
         "initiatedBy": {"username": user},

@@ -63,11 +63,18 @@ def test_sync_operation_has_argo_cd_fields() -> None:
             "resources": [{"group": "apps", "kind": "Deployment", "namespace": "ml", "name": "predictor"}],
             "syncOptions": ["ServerSideApply=true"],
             "syncStrategy": {"hook": {"force": True}},
+            "source": SOURCE,
         },
         "initiatedBy": {"username": "ann"},
         "retry": {"limit": 3, "backoff": {"duration": "5s"}},
         "info": [{"name": "why", "value": "because"}],
     }
+
+
+def test_sync_operation_of_several_sources_names_them_all() -> None:
+    sources = [{**SOURCE, "kustomize": {}}, {**SOURCE, "path": "other"}]
+    operation = build_operation_from_flags(application(source=None, sources=sources), SyncFlags(), "ann")
+    assert operation["sync"]["sources"] == [SOURCE, sources[1]] and "source" not in operation["sync"]
 
 
 def test_sync_operation_defaults_to_application_retry_policy() -> None:

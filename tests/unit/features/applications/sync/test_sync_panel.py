@@ -33,7 +33,8 @@ def form(*pairs: tuple[str, str]) -> QueryParameters:
 
 def test_empty_form_is_a_sync_without_options() -> None:
     operation = build_operation_from_flags(app(), read_sync_form(app(), form()), "ann")
-    assert operation["sync"] == {"syncStrategy": {"hook": {}}}
+    assert operation["sync"].keys() == {"source", "syncStrategy"}
+    assert operation["sync"]["syncStrategy"] == {"hook": {}}
 
 
 def test_selecting_all_resources_equals_selecting_none() -> None:
