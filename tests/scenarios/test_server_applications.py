@@ -352,6 +352,7 @@ async def test_manifests_managed_resources_and_tree_have_argo_cd_shapes(api: Api
     kinds = sorted(json.loads(manifest)["kind"] for manifest in rendered["manifests"])
     assert kinds == ["ConfigMap", "Deployment", "Pod", "Secret", "Service"]
     assert rendered["sourceType"] == "Directory" and rendered["namespace"] == "ml"
+    assert {json.loads(manifest)["metadata"].get("namespace") for manifest in rendered["manifests"]} == {None}
     managed = (await api.get("models/managed-resources"))["items"]
     one = next(resource for resource in managed if resource["kind"] == "ConfigMap")
     assert json.loads(one["liveState"])["data"] == json.loads(one["targetState"])["data"] == {"a": "one"}
@@ -361,6 +362,8 @@ async def test_manifests_managed_resources_and_tree_have_argo_cd_shapes(api: Api
     pod = next(node for node in tree["nodes"] if node["kind"] == "Pod")
     assert pod["uid"] and pod["version"] == "v1" and pod["images"] == ["registry.example/web:1"]
     assert tree["orphanedNodes"] == [] and "hosts" in tree
+    # argo: `argocd app get -o tree` sends the name of the Application, which selects nothing
+    assert len((await api.get("models/resource-tree?name=models"))["nodes"]) == len(tree["nodes"])
     one = {**source(api, "app"), "directory": {"include": "settings.yaml"}}
     absent = await create_application(
         api, source=one, destination={"server": "https://kubernetes.default.svc", "namespace": "other"}

@@ -116,6 +116,7 @@ async def test_application_in_another_namespace_needs_source_namespaces(room: Ro
         while not (status := (await room.get("argoproj.io/Application", "barred") or {}).get("status")):
             await asyncio.sleep(0.02)
     assert "sourceNamespaces" in status["conditions"][0]["message"]
+    assert status["conditions"][0]["type"] == "UnknownError"  # argo: as if the project could not be loaded
 
 
 async def test_unknown_destination_cluster_sets_an_invalid_spec_condition(room: Room) -> None:

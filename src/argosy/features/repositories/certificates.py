@@ -41,12 +41,13 @@ class RepositoryCertificate:
     data: str  # value in the ConfigMap
     info: str = ""
 
-    def to_wire(self) -> dict[str, Any]:
+    def to_wire(self, *, with_data: bool = True) -> dict[str, Any]:
+        """argo: lists have no data."""
         return {
             "serverName": self.server,
             "certType": self.type,
             "certSubType": self.subtype,
-            "certData": base64.b64encode(self.data.encode()).decode(),
+            **({"certData": base64.b64encode(self.data.encode()).decode()} if with_data else {}),
             "certInfo": self.info,
         }
 

@@ -57,7 +57,7 @@ def _read_filter(request: RequestContext) -> CertificateFilter:
 
 async def list_certificates(request: RequestContext) -> JsonResponse:
     entries = await certificates.list_certificates(build_service(request), _read_filter(request))
-    return build_argo_page(request, [entry.to_wire() for entry in entries])
+    return build_argo_page(request, [entry.to_wire(with_data=False) for entry in entries])
 
 
 async def create_certificates(request: RequestContext) -> JsonResponse:

@@ -37,6 +37,13 @@ def is_project_refusal(message: str) -> bool:
     return any(refusal in message for refusal in _REFUSAL_MARKERS)
 
 
+def describe_forbidden_namespace(project: Project, app: Application) -> str:
+    return (
+        f"application '{app.name}' in namespace '{app.namespace}' is not permitted to use project "
+        f"'{project.name}': sourceNamespaces does not list it"
+    )
+
+
 def list_violations(
     project: Project | None,
     app: Application,
@@ -53,10 +60,7 @@ def list_violations(
         return [f"Application referencing project {app.project} which does not exist"]
     messages = []
     if not permits_application_namespace(project, app, control_namespace):
-        messages.append(
-            f"application '{app.name}' in namespace '{app.namespace}' is not permitted to use project "
-            f"'{project.name}': sourceNamespaces does not list it"
-        )
+        messages.append(describe_forbidden_namespace(project, app))
     messages += list_forbidden_sources(project, app.sources)
     if destination_error:
         messages.append(destination_error)  # argo: an invalid destination is not checked against the list

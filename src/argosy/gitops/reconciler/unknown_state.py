@@ -14,7 +14,11 @@ from argosy.gitops.application import Application
 from argosy.gitops.application.project_spec import Project
 from argosy.gitops.application.step_results import AppComparison, Assessment, HealthStatus, SyncStatus
 from argosy.gitops.application.unknown_fields import find_missing_field
-from argosy.gitops.policy.projects import list_violations
+from argosy.gitops.policy.projects import (
+    describe_forbidden_namespace,
+    list_violations,
+    permits_application_namespace,
+)
 from argosy.gitops.reconciler.app_state_values import AppState
 from argosy.gitops.reconciler.desired_state_values import DesiredState
 from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
@@ -44,6 +48,9 @@ def list_evaluated_conditions(app_state: AppState, *, is_auto_sync_evaluated: bo
 
 def validate_application(app: Application, project: Project | None, settings: ReconcilerSettings) -> list[AppCondition]:
     """Return the errors of the Application itself."""
+    if project is not None and not permits_application_namespace(project, app, settings.control_namespace):
+        # argo: the project cannot be loaded, so nothing else is checked
+        return [AppCondition(ConditionType.UNKNOWN_ERROR, describe_forbidden_namespace(project, app))]
     resolved_app = settings.clusters.resolve_destination(app)
     clusters = settings.clusters if project is not None and project.only_scoped_clusters else None
     messages = list_violations(

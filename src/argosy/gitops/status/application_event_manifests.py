@@ -121,8 +121,7 @@ def operation_started_event(app: Application, state: OperationState) -> Manifest
 
 def operation_completed_event(app: Application, state: OperationState) -> Manifest:
     subject = "Partial sync operation" if state.request.sync.resources else "Sync operation"
-    revision = _format_revision(state) if state.has_result else ""
-    target = f" to {revision}" if revision else ""
+    target = f" to {_format_revision(state)}" if state.has_result else ""  # argo: also if the revision is not known
     succeeded = state.phase is OperationPhase.SUCCEEDED
     outcome = "succeeded" if succeeded else f"failed: {state.message}"
     return build_event(

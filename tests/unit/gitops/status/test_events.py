@@ -143,6 +143,14 @@ AUTOMATED = replace(STATE.request, is_automated=True, username="")
             "Warning",
             "Sync operation failed: one or more objects failed",
         ),
+        (  # argo: the words are the same if the revision is not known
+            application_event_manifests.operation_completed_event(
+                APP, replace(STATE, phase=OperationPhase.ERROR, revision="", request=OperationRequest())
+            ),
+            "OperationCompleted",
+            "Warning",
+            "Sync operation to  failed: one or more objects failed",
+        ),
         (
             application_event_manifests.refresh_requested_event(APP, timestamp=AT, username="ann", is_hard=True),
             "StatusRefreshed",

@@ -26,9 +26,12 @@ from argosy.gitops.application_client.status_summary import list_rows
 from argosy.gitops.application_client.sync_operation_builder import assign_refs
 from argosy.gitops.live.resource_tree import ResourceNode, build_node
 from argosy.gitops.reconciler.app_state_values import AppState
+from argosy.gitops.reconciler.desired_state_values import DesiredState
 from argosy.gitops.reconciler.object_permission_and_deletion_check import build_permission_check
 from argosy.gitops.source.git.refs import COMMIT_ID, SHORT_COMMIT_ID, TAGS_PREFIX
+from argosy.gitops.status.resources import list_resource_keys
 from argosy.kube.client import Catalog
+from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.well_known_kinds import NODE, POD, SECRET
 from argosy.web.api import request_response_schemas as schema
@@ -46,13 +49,32 @@ async def get_manifests(request: RequestContext) -> JsonResponse:
     app, reader = request.subject, build_reader(request)
     desired_state = await reader.render_desired_state(app, _read_refs(app, request.query))
     response = {
-        "manifests": manifests_to_json(desired_state.manifests, reader.reconciler_settings.diff.masked_annotations),
+        "manifests": manifests_to_json(
+            _list_manifests_as_rendered(desired_state), reader.reconciler_settings.diff.masked_annotations
+        ),
         "namespace": app.destination.namespace,
         "server": app.destination.with_in_cluster_alias.server,
         "revision": desired_state.revisions[0] if desired_state.revisions else "",
         "sourceType": next(filter(None, desired_state.tools), ""),
     }
     return JsonResponse(response)
+
+
+def _list_manifests_as_rendered(desired_state: DesiredState) -> list[Manifest]:
+    """argo: without the namespaces that the sources do not name."""
+    named = {
+        (manifest["apiVersion"], manifest["kind"], manifest["metadata"].get("name"), namespace)
+        for result in desired_state.rendered
+        for manifest in result.manifests
+        if (namespace := manifest["metadata"].get("namespace"))
+    }
+    return [
+        manifest
+        if (manifest["apiVersion"], manifest["kind"], metadata.get("name"), metadata.get("namespace")) in named
+        else {**manifest, "metadata": {name: value for name, value in metadata.items() if name != "namespace"}}
+        for manifest in desired_state.manifests
+        for metadata in (manifest["metadata"],)
+    ]
 
 
 def _read_refs(app: Application, query: QueryParameters) -> tuple[str, ...]:
@@ -124,23 +146,21 @@ def read_object_selector(query: QueryParameters, name: str = "name") -> ObjectSe
 
 
 async def get_resource_tree(request: RequestContext) -> JsonResponse:
-    return JsonResponse(
-        await build_tree_response(build_reader(request), request.subject, read_object_selector(request.query))
-    )
+    return JsonResponse(await build_tree_response(build_reader(request), request.subject))
 
 
-async def build_tree_response(
-    reader: ApplicationReader, app: Application, choice: ObjectSelector | None = None
-) -> dict[str, Any]:
-    """Build the tree for both the response and the stream."""
+async def build_tree_response(reader: ApplicationReader, app: Application) -> dict[str, Any]:
+    """Build the tree for both the response and the stream.
+
+    argo: Always the whole tree: `argocd app get -o tree` sends the name of the Application as that of an object. The
+    namespace that a sync created is not part of it.
+    """
     project = reader.get_project(app)
     is_allowed = build_permission_check(app, project, reader.reconciler_settings, await reader.list_kinds())
-    matches = (choice or ObjectSelector()).matches
+    managed_keys = set(list_resource_keys(app.status))
     all_nodes = [*_list_missing_nodes(reader, app, await reader.list_kinds()), *await reader.build_tree(app)]
-    nodes = [node for node in all_nodes if is_allowed(node.key) and matches(node.key)]
-    orphans = (
-        [key for key in await reader.list_orphans(app) if is_allowed(key) and matches(key)] if project.orphans else []
-    )
+    nodes = [node for node in all_nodes if is_allowed(node.key) and (node.parents or node.key in managed_keys)]
+    orphans = [key for key in await reader.list_orphans(app) if is_allowed(key)] if project.orphans else []
     pods = [manifest for node in nodes if node.key.group_kind == POD and (manifest := reader.cache.get(node.key))]
     orphan_nodes = [build_node(reader.cache, manifest) for key in orphans if (manifest := reader.cache.get(key))]
     return {

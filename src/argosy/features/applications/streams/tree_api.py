@@ -14,7 +14,6 @@ from argosy.errors import ArgosyError
 from argosy.features.applications.read.manifests_tree_api import (
     OBJECT_FILTER_PARAMETERS,
     build_tree_response,
-    read_object_selector,
 )
 from argosy.gitops.application_client.status_summary import list_rows
 from argosy.gitops.redaction.secret_object_redaction import list_sensitive_annotations
@@ -49,7 +48,7 @@ async def stream_tree(request: RequestContext) -> StreamResponse:
 
 
 async def _build_tree(request: RequestContext) -> dict[str, Any]:
-    return await build_tree_response(build_reader(request), request.subject, read_object_selector(request.query))
+    return await build_tree_response(build_reader(request), request.subject)
 
 
 async def _stream_trees(request: RequestContext) -> AsyncIterator[bytes]:
