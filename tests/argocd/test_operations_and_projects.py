@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from support.argocd.pair import APPLICATIONS, CONTROL
+from support.argocd.pair import CONTROL
 from support.argocd.story import Story
 
 pytestmark = pytest.mark.tier("argocd")
@@ -144,6 +144,21 @@ def test_application_of_applications(story: Story) -> None:
     assert story.pair.compare_application(child_name) == []
 
 
+def test_application_of_applications_is_deleted_with_its_children(story: Story) -> None:
+    finalizers = ["resources-finalizer.argocd.argoproj.io"]
+    child = story.build_application(automated={}, metadata={"name": f"{story.name}-child", "finalizers": finalizers})
+    child["spec"]["source"]["path"] = "child"
+    story.push({"child.yaml": child})
+    story.repository.push({"child/settings.yaml": config_map()})
+    story.deliver(metadata={"finalizers": finalizers})
+    story.sync()
+    story.pair.wait_until_quiet([child["metadata"]["name"]])
+    story.check()
+    story.delete_application()
+    story.wait_until_deleted()
+    story.check()
+
+
 def test_orphaned_resources(story: Story) -> None:
     story.push({"settings.yaml": config_map()})
     story.deliver(project=create_project(story, orphanedResources={"warn": True}))
@@ -181,7 +196,7 @@ def test_application_moves_to_another_namespace(story: Story) -> None:
     story.deliver()
     story.sync()
     story.check()
-    story.pair.patch(f"{APPLICATIONS}/{story.name}", {"spec": {"destination": {"namespace": f"{story.name}-2"}}})
+    story.pair.patch_application(story.name, {"spec": {"destination": {"namespace": f"{story.name}-2"}}})
     story.check()
     story.sync(prune=True)
     story.check()
@@ -193,7 +208,7 @@ def test_application_changes_its_path(story: Story) -> None:
     story.deliver()
     story.sync()
     story.check()
-    story.pair.patch(f"{APPLICATIONS}/{story.name}", {"spec": {"source": {"path": "other"}}})
+    story.pair.patch_application(story.name, {"spec": {"source": {"path": "other"}}})
     story.check()
     story.sync(prune=True)
     story.check()

@@ -187,6 +187,89 @@ def test_deletion(story: Story, finalizer: str) -> None:
     story.check()
 
 
+def test_deletion_that_must_be_confirmed(story: Story) -> None:
+    story.push({"settings.yaml": config_map(options="Delete=confirm"), "other.yaml": config_map("other")})
+    story.deliver(metadata={"finalizers": ["resources-finalizer.argocd.argoproj.io"]})
+    story.sync()
+    story.check()
+    story.delete_application()
+    story.check()
+    story.confirm_deletion()
+    story.wait_until_deleted()
+    story.check()
+
+
+@pytest.mark.parametrize("option", ["Prune=confirm", "Prune=false"])
+def test_prune_that_must_be_confirmed(story: Story, option: str) -> None:
+    story.push({"settings.yaml": config_map(options=option), "other.yaml": config_map("other")})
+    story.deliver()
+    story.sync()
+    story.check()
+    story.push({"settings.yaml": None})
+    story.refresh()
+    story.sync(prune=True)
+    story.pair.wait_until_quiet([story.name], is_over=lambda application: True)
+    story.confirm_deletion()
+    story.check()
+
+
+@pytest.mark.parametrize("option", ["", "Force=true", "Replace=true", "Force=true,Replace=true"])
+def test_immutable_field(story: Story, option: str) -> None:
+    metadata = {"name": "web", **({"annotations": {"argocd.argoproj.io/sync-options": option}} if option else {})}
+    story.push({"web.yaml": {**deployment(), "metadata": metadata}})
+    story.deliver()
+    story.sync()
+    story.check()
+    labels = {"app": "other"}
+    template = {**deployment()["spec"]["template"], "metadata": {"labels": labels}}
+    changed = deployment(selector={"matchLabels": labels}, template=template)
+    story.push({"web.yaml": {**changed, "metadata": metadata}})
+    story.refresh()
+    story.sync()
+    story.check()
+
+
+def test_forced_sync_of_an_immutable_field(story: Story) -> None:
+    story.push({"web.yaml": deployment()})
+    story.deliver()
+    story.sync()
+    story.check()
+    labels = {"app": "other"}
+    template = {**deployment()["spec"]["template"], "metadata": {"labels": labels}}
+    story.push({"web.yaml": deployment(selector={"matchLabels": labels}, template=template)})
+    story.refresh()
+    story.sync(syncStrategy={"hook": {"force": True}})
+    story.check()
+
+
+@pytest.mark.parametrize("option", ["ClientSideApplyMigration=true", "ClientSideApplyMigration=false"])
+@pytest.mark.parametrize("manager", ["", "kubectl-edit"], ids=["default", "another manager"])
+def test_change_to_server_side_apply(story: Story, option: str, manager: str) -> None:
+    annotations = {"argocd.argoproj.io/client-side-apply-migration-manager": manager} if manager else {}
+    story.push({"settings.yaml": config_map(), "web.yaml": deployment()})
+    story.deliver(options=[option], metadata={"annotations": annotations})
+    story.sync()
+    story.check()
+    story.push({"settings.yaml": {**config_map(), "data": {"other": "2"}}, "web.yaml": deployment(2)})
+    story.pair.patch_application(
+        story.name, {"spec": {"syncPolicy": {"syncOptions": ["CreateNamespace=true", "ServerSideApply=true", option]}}}
+    )
+    story.refresh()
+    story.sync()
+    story.check()
+
+
+@pytest.mark.parametrize("is_refreshed", [False, True], ids=["same revision", "refresh"])
+def test_retry_after_the_repository_was_mended(story: Story, is_refreshed: bool) -> None:
+    story.push({"web.yaml": {**deployment(), "spec": {"replicas": 1}}})
+    retry = {"limit": 3, "refresh": is_refreshed, "backoff": {"duration": "5s", "factor": 1, "maxDuration": "5s"}}
+    story.deliver(policy={"retry": retry})
+    story.sync(retry=retry)
+    story.wait_for_retry()
+    story.push({"web.yaml": deployment()})
+    story.check()
+
+
 @pytest.mark.parametrize(
     "fault",
     [{"source": {"path": "missing"}}, {"source": {"targetRevision": "missing"}}, {"project": "missing"},

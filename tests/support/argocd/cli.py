@@ -7,6 +7,8 @@ Never: uses the configuration of the person who runs the tests.
 from __future__ import annotations
 
 import contextlib
+import difflib
+import itertools
 import os
 import re
 import subprocess
@@ -86,24 +88,65 @@ class Servers:
         """Run a command against both servers, and compare exit codes and outputs."""
         subject = f"argocd {' '.join(arguments)}"
         answers = [server.run(*arguments, input=input) for server in (self.argocd, self.argosy)]
-        is_structured = {"json", "yaml"} & set(arguments)
+        is_structured = bool({"json", "yaml"} & set(arguments)) or arguments[:2] == ("app", "patch")
         left, right = ({"exit code": answer.code, **read_output(answer, is_structured)} for answer in answers)
+        left["stdout"], right["stdout"] = align_lines(left["stdout"], right["stdout"])
         return list(find_differences(subject, left, right))
 
 
 _LEVEL_AND_TIME: Final = re.compile(r'time="[^"]*" ?|\{"level":"(\w+)","msg":(".*"),"time":"[^"]*"\}')
+_FATAL: Final = re.compile(r'fatal "rpc error: code = (\w+) desc = (.*)"')
+# What a watch sees of a running operation depends on time: only the end of `app sync` and `app wait` is compared.
+_PROGRESS: Final = re.compile(
+    r"TIMESTAMP GROUP KIND .*|<time> .*\b(Synced|OutOfSync|Running|Succeeded|Failed|Pruned)\b.*"
+)
+# Argo CD prints these in the order of a Go map.
+_IN_ANY_ORDER: Final = re.compile(
+    r"[\w.-]+ (Deployment|Application) [\w-]+ [\w-]+ (true|false)|metadata\..*|apiVersion .*|kind .*|data\..*"
+)
 _AGE: Final = re.compile(r"\b\d+[smhd](\d+[smh])?\b")
 
 
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?( ?\+0000( UTC)?|\+00:00|Z)")
+_METADATA_PER_RUN: Final = frozenset({"managedFields", "generation", "resourceVersion"})
 _DIFF_FOLDER: Final = re.compile(r"/tmp/argocd-diff\d+")
 
 
 def read_output(answer: Answer, is_structured: bool) -> Mapping[str, Any]:
     """Return JSON and YAML as values, and all other text as lines of words, because columns fit what they hold."""
     error = _LEVEL_AND_TIME.sub(r"\1 \2", answer.err)
-    out = _read_values(answer.out) if is_structured else normalize_value(_split_words(answer.out))
-    return {"stdout": out, "stderr": normalize_value(_split_words(error))}
+    out = _read_values(answer.out) if is_structured else _sort_lines(normalize_value(_split_words(answer.out)))
+    return {"stdout": out, **_read_errors(normalize_value(_split_words(error)))}
+
+
+def _read_errors(lines: list[str]) -> dict[str, Any]:
+    """Return the code and the message of a failed call, and other lines."""
+    if len(lines) == 1 and (match := _FATAL.fullmatch(lines[0])):
+        return {"stderr": {"code": match[1], "message": match[2]}}
+    return {"stderr": lines}
+
+
+def _sort_lines(lines: list[str]) -> list[str]:
+    """Return the lines without progress; neighbors that Argo CD prints in any order are sorted."""
+    lines = [line for line in lines if not _PROGRESS.fullmatch(line)]
+    groups = itertools.groupby(lines, key=lambda line: _IN_ANY_ORDER.fullmatch(line) is not None)
+    return [line for in_any_order, group in groups for line in (sorted(group) if in_any_order else group)]
+
+
+def align_lines(left: Any, right: Any) -> tuple[Any, Any]:
+    """Insert None where only the other side has a line, so that one additional line is one difference."""
+    if not (_is_text(left) and _is_text(right)):
+        return left, right
+    aligned: tuple[list[str | None], list[str | None]] = ([], [])
+    for _, start, end, other_start, other_end in difflib.SequenceMatcher(None, left, right, False).get_opcodes():
+        length = max(end - start, other_end - other_start)
+        for lines, part in zip(aligned, (left[start:end], right[other_start:other_end]), strict=True):
+            lines.extend([*part, *[None] * (length - len(part))])
+    return aligned
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(line, str) for line in value)
 
 
 def _read_values(text: str) -> Any:
@@ -116,7 +159,7 @@ def _read_values(text: str) -> Any:
 
 def _drop_managers(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _drop_managers(item) for name, item in value.items() if name != "managedFields"}
+        return {name: _drop_managers(item) for name, item in value.items() if name not in _METADATA_PER_RUN}
     return [_drop_managers(item) for item in value] if isinstance(value, list) else value
 
 

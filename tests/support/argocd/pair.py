@@ -29,6 +29,7 @@ from support.deadlines import HANG_SECONDS, wait_until
 from support.failure_report import record_log
 
 CONTROL: Final = "argocd"
+ALL_APPLICATIONS: Final = "/apis/argoproj.io/v1alpha1/applications"
 APPLICATIONS: Final = f"/apis/argoproj.io/v1alpha1/namespaces/{CONTROL}/applications"
 REFRESH: Final = "argocd.argoproj.io/refresh"
 QUIET_SECONDS: Final = 10.0  # without a change on either side: longer than a retry of Argo CD's refresh
@@ -65,7 +66,8 @@ class Side:
         assert answer.code in (200, 202, 404), f"{self.name}: DELETE {path}: {answer.body!r}"
 
     def list_applications(self) -> dict[str, Any]:
-        return {item["metadata"]["name"]: item for item in self.get(APPLICATIONS)["items"]}
+        """Return the Applications of all namespaces by name: no two stories use the same name."""
+        return {item["metadata"]["name"]: item for item in self.get(ALL_APPLICATIONS)["items"]}
 
     def list_objects(self, namespace: str, kinds: Mapping[str, str]) -> dict[str, Any]:
         """Return the objects of a namespace by `group/kind name`. `kinds` has the list path of each kind.
@@ -91,7 +93,7 @@ class Side:
         operation, which is also in the status.
         """
         events: dict[str, Any] = {}
-        for event in self.get(f"/api/v1/namespaces/{CONTROL}/events")["items"]:
+        for event in self.get("/api/v1/events")["items"]:
             text = normalize_text(f"{event['reason']}: {event['message'].partition(' failed: ')[0]}")
             text = SEVERAL_REVISIONS.sub("", text)  # argo: the Event of several sources names no revision
             is_own = (event["involvedObject"]["kind"], event["involvedObject"]["name"]) == ("Application", name)
@@ -132,21 +134,30 @@ class Pair:
 
     def sync(self, name: str, **operation: Any) -> None:
         """Start a sync as `argocd app sync` does: by the operation field, with the options of the Application."""
-        policy = self.argocd.get(f"{APPLICATIONS}/{name}")["spec"].get("syncPolicy", {})
-        sync = {"syncStrategy": {"hook": {}}, "syncOptions": policy.get("syncOptions", []), **operation}
+        policy = self.argocd.list_applications()[name]["spec"].get("syncPolicy", {})
+        options = {"syncOptions": policy["syncOptions"]} if policy.get("syncOptions") else {}
+        sync = {"syncStrategy": {"hook": {}}, **options, **operation}
         self.start_operation(name, {"sync": sync})
 
     def start_operation(self, name: str, operation: Mapping[str, Any]) -> None:
-        self.patch(f"{APPLICATIONS}/{name}", {"operation": {"initiatedBy": {"username": "admin"}, **operation}})
+        self.patch_application(name, {"operation": {"initiatedBy": {"username": "admin"}, **operation}})
 
     def terminate_operation(self, name: str) -> None:
         """Terminate an operation as `argocd app terminate-op` does, once it runs on both sides."""
         for side in self.sides:
             wait_until(lambda side=side: _read_phase(side, name) == "Running", f"{side.name} syncs {name}")
-        self.patch(f"{APPLICATIONS}/{name}", {"status": {"operationState": {"phase": "Terminating"}}})
+        self.patch_application(name, {"status": {"operationState": {"phase": "Terminating"}}})
 
     def refresh(self, name: str, kind: str = "normal") -> None:
-        self.patch(f"{APPLICATIONS}/{name}", {"metadata": {"annotations": {REFRESH: kind}}})
+        self.patch_application(name, {"metadata": {"annotations": {REFRESH: kind}}})
+
+    def patch_application(self, name: str, patch: Mapping[str, Any]) -> None:
+        self.patch(self.find_path(name), patch)
+
+    def find_path(self, name: str) -> str:
+        """Return the path of an Application, whatever its namespace is."""
+        namespace = self.argocd.list_applications()[name]["metadata"]["namespace"]
+        return f"/apis/argoproj.io/v1alpha1/namespaces/{namespace}/applications/{name}"
 
     def wait_until_settled(self, name: str) -> None:
         """Wait until both sides compared the Application and, if it is synced automatically, have synced it.
@@ -229,7 +240,11 @@ def run_pair(
     components: Sequence[str] = COMPONENTS,
     settings: Mapping[str, str] | None = None,
 ) -> Iterator[Pair]:
-    """Start both sides. The control namespace of both has Argo CD's settings and the default project."""
+    """Start both sides. The control namespace of both has Argo CD's settings and the default project.
+
+    Applications may be in every namespace `team-*`: argosy asks the projects, Argo CD has a setting, too.
+    """
+    settings = {"ARGOCD_APPLICATION_NAMESPACES": "team-*", **(settings or {})}
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "one").mkdir()
     (folder / "other").mkdir()

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 from argosy.kube.objects import Manifest
 from support.argocd.comparison import Difference
 from support.argocd.known_differences import find_unexplained
-from support.argocd.pair import APPLICATIONS, CONTROL, Pair
+from support.argocd.pair import CONTROL, Pair, Side
 from support.deadlines import wait_until
 from support.engine import Repository
 
@@ -102,11 +103,27 @@ class Story:
             wait_until(lambda side=side: side.get(path) is not None, f"{side.name} has {path}")
 
     def delete_application(self, options: Mapping[str, Any] | None = None) -> None:
-        self.pair.delete(f"{APPLICATIONS}/{self.name}", options)
+        self.pair.delete(self.pair.find_path(self.name), options)
 
     def wait_until_deleted(self) -> None:
         for side in self.pair.sides:
             wait_until(lambda side=side: self.name not in side.list_applications(), f"{side.name} deletes {self.name}")
+
+    def wait_for_retry(self) -> None:
+        """Wait until the operation waits for its next attempt on both sides."""
+        for side in self.pair.sides:
+            wait_until(lambda side=side: self._read_retries(side) > 0, f"{side.name} retries {self.name}")
+
+    def _read_retries(self, side: Side) -> int:
+        status = side.list_applications()[self.name].get("status") or {}
+        return int((status.get("operationState") or {}).get("retryCount", 0))
+
+    def confirm_deletion(self) -> None:
+        """Confirm deletions and prunes as `argocd app confirm-deletion` does."""
+        time = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        self.pair.patch_application(
+            self.name, {"metadata": {"annotations": {"argocd.argoproj.io/deletion-approved": time}}}
+        )
 
     def check(self) -> None:
         """Wait until both sides are quiet, and compare the Application and the objects of its namespace."""
