@@ -16,7 +16,7 @@ from typing import Any, Final
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps_and_delays import MAX_CLOCK_SKEW, remaining_delay
 from argosy.sandbox.simulators.known_commands import CommandOutcome, predict_outcome
-from argosy.sandbox.simulators.missing_images import has_missing_image
+from argosy.sandbox.simulators.missing_images import has_invalid_image_name, has_missing_image
 from argosy.sandbox.simulators.owner_references_and_marks import append_simulated_note
 from argosy.sandbox.simulators.simulation_annotations import FAULTS_WITH_EXIT, InjectedFault, SimulationSettings
 from argosy.sandbox.simulators.timestamps_and_durations import ExactTimestamps, format_duration, seconds_until_deadline
@@ -24,7 +24,8 @@ from argosy.sandbox.simulators.timestamps_and_durations import ExactTimestamps, 
 INITIAL_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS = 10.0, 300.0
 BACKOFF_RESET_SECONDS: Final = 2 * MAX_BACKOFF_SECONDS  # k8s: a container that ran longer starts again without a wait
 IMAGE_PULL_SECONDS: Final = 1.0
-IMAGE_PULL_REASONS: Final = ("ErrImagePull", "ImagePullBackOff")
+INVALID_IMAGE_NAME_REASON: Final = "InvalidImageName"
+IMAGE_PULL_REASONS: Final = ("ErrImagePull", "ImagePullBackOff", INVALID_IMAGE_NAME_REASON)
 CONFIG_ERROR_REASON: Final = "CreateContainerConfigError"
 NOT_CREATED_REASONS: Final = (*IMAGE_PULL_REASONS, "ContainerCreating", "PodInitializing", CONFIG_ERROR_REASON)
 CONTAINER_CREATING_STATE: Final = {"waiting": {"reason": "ContainerCreating"}}
@@ -118,7 +119,13 @@ def simulate_containers(simulation: PodSimulation) -> ContainersState:
 
 
 def _simulate_image_pull_error(simulation: PodSimulation, waiting_reason: str) -> ContainersState:
-    """k8s: ErrImagePull first, then ImagePullBackOff; the simulation stays in ImagePullBackOff."""
+    """k8s: ErrImagePull first, then ImagePullBackOff; the simulation stays in ImagePullBackOff. An invalid name is not
+    pulled at all.
+    """
+    if has_invalid_image_name(simulation.pod):
+        cause = 'couldn\'t parse image name "{image}": invalid reference format'
+        message = append_simulated_note(f'Failed to apply default image tag "{{image}}": {cause}')
+        return ContainersState("Pending", {"waiting": {"reason": INVALID_IMAGE_NAME_REASON, "message": message}})
     started_at = (simulation.pod.get("status") or {}).get("startTime")
     since = simulation.timestamps.parse_exact(simulation.uid, started_at) if started_at else simulation.now
     wait = remaining_delay(since, IMAGE_PULL_SECONDS, simulation.now)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from argosy.kube.objects import Manifest
-from argosy.sandbox.simulators.containers import NOT_CREATED_REASONS
+from argosy.sandbox.simulators.containers import INVALID_IMAGE_NAME_REASON, NOT_CREATED_REASONS
 from argosy.sandbox.simulators.event_recorder import EventDraft
 from argosy.sandbox.simulators.owner_references_and_marks import SIMULATED_NOTE
 from argosy.sandbox.simulators.simulation_annotations import InjectedFault, SimulationSettings
@@ -80,6 +80,9 @@ def _build_container_events(
         yield EventDraft("Pulling", f'Pulling image "{image}"', field_path=field_path)
         yield EventDraft("Failed", f'Failed to pull image "{image}": {message}', True, field_path)
         yield EventDraft("Failed", "Error: ErrImagePull", True, field_path)
+    elif waiting_reason == INVALID_IMAGE_NAME_REASON:
+        yield EventDraft("InspectFailed", message, True, field_path)
+        yield EventDraft("Failed", f"Error: {INVALID_IMAGE_NAME_REASON}", True, field_path)
     elif waiting_reason == "ImagePullBackOff":
         yield EventDraft("BackOff", f'Back-off pulling image "{image}"', field_path=field_path)
         yield EventDraft("Failed", "Error: ImagePullBackOff", True, field_path)

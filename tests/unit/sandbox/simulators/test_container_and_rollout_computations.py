@@ -19,6 +19,7 @@ from argosy.sandbox.simulators.deployment_rolling_update_counts import (
     compute_scale_downs,
     read_rollout_bounds,
 )
+from argosy.sandbox.simulators.missing_images import is_valid_name
 from argosy.sandbox.simulators.pod_status import build_pod_status
 from argosy.sandbox.simulators.simulation_annotations import InjectedFault, SimulationSettings, read_simulation_settings
 from argosy.sandbox.simulators.timestamps_and_durations import ExactTimestamps, parse_duration
@@ -175,3 +176,27 @@ def test_slow_fault_takes_thirty_seconds_by_default() -> None:
         fault=InjectedFault.SLOW, ready_after=30.0, run_for=30.0
     )
     assert read_simulation_settings([{**slow, "sandbox.argosy.dev/ready-after": "1s"}]).ready_after == 1.0
+
+
+@pytest.mark.parametrize(
+    ("image", "is_valid"),
+    [
+        ("nginx", True),
+        ("docker.io/library/nginx:1.27", True),
+        ("registry.example.com:5000/team/my_app--x:v1.0-rc.1", True),
+        ("localhost/App/web", False),
+        ("LOCALHOST/app", True),
+        ("[::1]:5000/app", True),
+        (f"nginx@sha256:{'0' * 64}", True),
+        (f"nginx:1@sha256:{'0' * 64}", True),
+        ("nginx@sha256:12", False),
+        ("alpine:ops!", False),
+        ("alpine:", False),
+        ("Nginx:1", False),
+        ("a b", False),
+        ("https://example.com/a", False),
+        ("nginx\n", False),
+    ],
+)
+def test_image_names_follow_the_grammar_of_the_kubelet(image: str, is_valid: bool) -> None:
+    assert is_valid_name(image) is is_valid

@@ -51,6 +51,20 @@ async def test_faulty_pod_keeps_waiting_and_is_degraded(
         assert (ended["reason"], ended["exitCode"]) == ("OOMKilled", 137)
 
 
+async def test_pod_with_an_invalid_image_name_waits_and_is_progressing(cluster: EmbeddedCluster) -> None:
+    containers = [{"name": "main", "image": "alpine:ops!"}, {"name": "side", "image": "example:1"}]
+    async with simulated(cluster) as world:
+        await cluster.create(pod(containers=containers))
+        live_pod = await world.becomes(
+            POD, lambda manifest: manifest["status"]["containerStatuses"][0]["state"]["waiting"]
+        )
+        await world.told("InspectFailed: Failed to apply default image tag", "Failed: Error: InvalidImageName")
+    main, side = (status["state"]["waiting"] for status in live_pod["status"]["containerStatuses"])
+    assert main["reason"] == "InvalidImageName" and side["reason"] == "ContainerCreating"
+    assert 'couldn\'t parse image name "alpine:ops!": invalid reference format' in main["message"]
+    assert live_pod["status"]["phase"] == "Pending" and health(live_pod)[0] == "Progressing"
+
+
 async def test_not_ready_pod_is_running_and_progressing(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(pod(fail("NotReady")))
