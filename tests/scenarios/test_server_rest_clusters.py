@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from argosy.kube.resource_key import ResourceKey
-from support.rest_api import World, code, denied, path, rest_world, secrets_of, value
+from support.rest_api import World, code, denied, denied_by_name, path, rest_world, secrets_of, value
 from support.sample_keys import HOST_KEY, KEY
 
 pytestmark = pytest.mark.anyio
@@ -130,7 +130,6 @@ async def test_clusters_are_denied_without_permission(world: World) -> None:
     assert (await world.ask("cid", "PUT", where, {**PROD, "project": "team"})).code == 200
     await world.ask("ann", "DELETE", where)
     for method, endpoint, sent in (
-        ("POST", CLUSTERS, PROD),
         ("GET", where, None),
         ("PUT", where, PROD),
         ("DELETE", where, None),
@@ -139,6 +138,8 @@ async def test_clusters_are_denied_without_permission(world: World) -> None:
         ("GET", f"{CLUSTERS}/{path('https://kubernetes.default.svc')}", None),
     ):
         await denied(world, "bob", method, endpoint, sent)
+    permission = await denied_by_name(world, "bob", "POST", CLUSTERS, PROD)
+    assert permission == f"clusters, create, {PROD['server']}, sub: bob"  # argo
 
 
 # -- certificates and keys ---------------------------------------------------------------------------------------

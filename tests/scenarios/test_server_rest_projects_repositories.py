@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from argosy.kube.resource_key import GroupKind, ResourceKey
-from support.rest_api import World, code, denied, path, rest_world, secrets_of, value
+from support.rest_api import World, code, denied, denied_by_name, path, rest_world, secrets_of, value
 
 pytestmark = pytest.mark.anyio
 URL = "https://git.example.invalid/team/app"
@@ -187,7 +187,8 @@ async def test_projects_are_denied_without_permission(world: World) -> None:
         ("GET", "default/events", None),
     ):
         await denied(world, "cid", method, f"{PROJECTS}/{where}", sent)
-    await denied(world, "cid", "POST", PROJECTS, {"project": named("mine")})
+    permission = await denied_by_name(world, "cid", "POST", PROJECTS, {"project": named("mine")})
+    assert permission == "projects, create, mine, sub: cid"  # argo
 
 
 # -- repositories ------------------------------------------------------------------------------------------------
@@ -252,18 +253,18 @@ async def test_repository_update_must_keep_url_and_project(world: World) -> None
 async def test_repositories_are_denied_without_permission(world: World) -> None:
     where = f"{REPOSITORIES}/{path(URL)}"
     for method, endpoint, sent in (
-        ("POST", REPOSITORIES, {"repo": URL}),
         ("GET", where, None),
         ("PUT", where, {"repo": URL}),
         ("DELETE", where, None),
-        ("POST", f"{where}/validate", "x"),
         ("GET", f"{where}/refs", None),
         ("GET", f"{where}/apps", None),
         ("POST", f"{where}/appdetails", {"source": {"repoURL": URL}}),
         ("GET", f"{where}/helmcharts", None),
     ):
         await denied(world, "bob", method, endpoint, sent)
-    await denied(world, "dan", "POST", REPOSITORIES, {"repo": URL})
+    for who, endpoint, document in (("bob", f"{where}/validate", "x"), ("dan", REPOSITORIES, {"repo": URL})):
+        permission = await denied_by_name(world, who, "POST", endpoint, document)
+        assert permission == f"repositories, create, {URL}, sub: {who}"
 
 
 async def test_validate_checks_the_connection_of_a_repository(world: World) -> None:
@@ -315,7 +316,7 @@ async def test_templates_and_write_credentials_are_separate(world: World, base: 
     got = await world.ask("ann", "GET", where)
     assert [credential[field] for credential in got.json()["items"]] == [url] and b"canary" not in got.body
     assert (await world.get("cid", where))["items"] == []
-    await denied(world, "bob", "POST", where, sent)
+    await denied_by_name(world, "bob", "POST", where, sent)
     await denied(world, "bob", "PUT", f"{where}/{path(url)}", sent)
     await denied(world, "bob", "DELETE", f"{where}/{path(url)}")
     assert (await code(world, "ann", "PUT", f"{where}/{path(url)}", {field: url + "/x"}))[0] == 400

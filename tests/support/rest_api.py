@@ -112,6 +112,14 @@ async def denied(world: World, who: str, method: str, where: str, document: Any 
     assert (got.code, got.body) == (403, DENIED), (who, method, where, got.code, got.body[:300])
 
 
+async def denied_by_name(world: World, who: str, method: str, where: str, document: Any = None) -> str:
+    """The request is refused, and the message names the permission, which is returned."""
+    got = await world.ask(who, method, where, document)
+    message: str = got.json()["message"]
+    assert (got.code, message.partition(": ")[0]) == (403, "permission denied"), (who, method, where, got.body[:300])
+    return message.partition(": ")[2]
+
+
 async def secrets_of(world: World, kind: str) -> list[Manifest]:
     label = f"argocd.argoproj.io/secret-type={kind}"
     return list((await world.cluster.list(GroupKind("", "Secret"), namespace=CONTROL, labels=label)).items)

@@ -1,6 +1,7 @@
 """Authorization: checks the permission that a route requires. "Not found" and "forbidden" are the same response.
 
-In: a request and its route. Out: the request with its subject, or NotFoundOrForbidden. Never: reveals which of the two.
+In: a request and its route. Out: the request with its subject, or NotFoundOrForbidden. Never: reveals which of the two
+to a caller who may not see the object.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
-from argosy.web.request import NotFoundOrForbidden, RequestContext
+from argosy.web.request import NotFoundOrForbidden, PermissionMissing, RequestContext
 from argosy.web.route import FilteredList, Public, RequiresPermission, Route, SignedIn
 
 
@@ -26,9 +27,12 @@ async def authorize(route: Route, request: RequestContext) -> RequestContext:
             _require_caller(request)
             resolved = await resolver(request)
             # checked for missing objects too, so that timing does not reveal whether an object exists
-            is_allowed = request.is_allowed(
-                resource, resolved.action or action if resolved else action, resolved.rbac_object if resolved else ""
-            )
+            action = (resolved.action if resolved else "") or action
+            rbac_object = resolved.rbac_object if resolved else ""
+            is_allowed = request.is_allowed(resource, action, rbac_object)
+            is_visible = request.is_allowed(resource, "get", rbac_object)
+            if resolved is not None and not is_allowed and (resolved.is_from_request_only or is_visible):
+                raise PermissionMissing(resource, action, rbac_object, request.caller.name)
             if resolved is None or not is_allowed:
                 raise NotFoundOrForbidden
             if resolved.error:

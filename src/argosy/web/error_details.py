@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from argosy.errors import ClusterError, Conflict, Forbidden, Invalid, PolicyError, TransientError, UserError
 from argosy.web.auth.caller import BadCredential, RevokedCredential
 from argosy.web.authorization import NotAuthenticated
-from argosy.web.request import NotFoundOrForbidden, ObjectNotFound, RequestRejected
+from argosy.web.request import NotFoundOrForbidden, ObjectNotFound, PermissionMissing, RequestRejected
 from argosy.web.request_limits import RequestLimitExceeded
 from argosy.web.responses import Headers
 
@@ -57,6 +57,8 @@ REVOKED_SESSION = ErrorDetails(401, "invalid session: token is revoked, please r
 
 def describe_error(error: BaseException) -> ErrorDetails:
     match error:
+        case PermissionMissing():
+            return replace(PERMISSION_DENIED, message=error.message)
         case NotFoundOrForbidden():
             return PERMISSION_DENIED
         case RouteNotFound():

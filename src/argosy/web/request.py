@@ -44,6 +44,15 @@ class NotFoundOrForbidden(Exception):
     """Forbidden or not found; the caller cannot tell which."""
 
 
+class PermissionMissing(NotFoundOrForbidden):
+    """Forbidden. The message names the permission, because it repeats the request or the caller may see the object."""
+
+    def __init__(self, resource: str, action: str, rbac_object: str, name: str) -> None:
+        # argo: its words
+        self.message = f"permission denied: {resource}, {action}, {rbac_object}" + (f", sub: {name}" if name else "")
+        super().__init__(self.message)
+
+
 class ObjectNotFound(Exception):
     """Not found, and the caller may know that."""
 

@@ -28,6 +28,7 @@ class ResolvedObject:
     error: UserError | ObjectNotFound | None = None
     action: str = ""  # argo: finer action than the route's, such as update/apps/Deployment/ml/web
     build_subject: Callable[[], Any] | None = None  # builds the subject after authorization
+    is_from_request_only: bool = False  # the RBAC object name repeats what was sent, so a refusal may name it
 
 
 Resolver = Callable[[RequestContext], Awaitable[ResolvedObject | None]]

@@ -87,7 +87,7 @@ def _read_cluster_id(request: RequestContext, cluster_id: str) -> tuple[str, boo
 
 async def read_new_cluster(request: RequestContext) -> ResolvedObject | None:
     body = await request.read_json_object()
-    return ResolvedObject(body, _build_rbac_name(body))
+    return ResolvedObject(body, _build_rbac_name(body), is_from_request_only=True)
 
 
 def _build_rbac_name(body: Mapping[str, Any]) -> str:

@@ -76,7 +76,7 @@ async def find_project(request: RequestContext) -> ResolvedObject:
 async def read_new_project(request: RequestContext) -> ResolvedObject | None:
     """The project in the request body, under its name."""
     manifest = _read_project_body(BodyReader(await request.read_json_object()), request)
-    return ResolvedObject(manifest, manifest["metadata"]["name"])
+    return ResolvedObject(manifest, manifest["metadata"]["name"], is_from_request_only=True)
 
 
 def _read_project_body(body: BodyReader, request: RequestContext) -> dict[str, Any]:

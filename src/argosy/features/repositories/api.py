@@ -103,7 +103,7 @@ async def find_repository(request: RequestContext, kind: RepositoryResource) -> 
 
 async def read_new_repository(request: RequestContext, kind: RepositoryResource) -> ResolvedObject | None:
     values = service.read_values(await request.read_json_object(), kind.secret_type)
-    return ResolvedObject(values, _build_rbac_name(values))
+    return ResolvedObject(values, _build_rbac_name(values), is_from_request_only=True)
 
 
 def _build_rbac_name(values: Mapping[str, str]) -> str:
@@ -204,7 +204,7 @@ async def read_repository_to_validate(request: RequestContext, kind: RepositoryR
                 request.query.get_bool(field.wire_name) if is_bool else request.query.get_text(field.wire_name)
             )
     values = service.read_values(fields, kind.secret_type)
-    return ResolvedObject(values, _build_rbac_name(values))
+    return ResolvedObject(values, _build_rbac_name(values), is_from_request_only=True)
 
 
 async def _check_connection(request: RequestContext, values: Mapping[str, str]) -> None:

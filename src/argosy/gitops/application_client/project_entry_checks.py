@@ -11,6 +11,7 @@ from typing import Any, Final, NoReturn
 
 from argosy.errors import UserError
 from argosy.gitops.application.project_spec import Project, ProjectRole, read_project
+from argosy.languages.globs import escape_ipv6, is_glob
 
 DENY_ALL: Final = "!*"
 DENY_ADVICE: Final = "it permits nothing; remove the entry"
@@ -42,8 +43,11 @@ def check_entries(project: Project) -> None:
 def _check_service_accounts(project: Project) -> None:
     for entry in project.service_accounts:
         for field in ("server", "namespace"):
-            if "!" in (pattern := getattr(entry, field)):
-                _reject(f"{field} has an invalid format, '{pattern}'", "a pattern must not exclude; remove the !")
+            pattern = getattr(entry, field)
+            if "!" in pattern or not is_glob(escape_ipv6(pattern)):
+                _reject(
+                    f"{field} has an invalid format, '{pattern}'", "write a glob without an exclamation mark"
+                )
         if not entry.account.strip() or _ACCOUNT_CHARACTERS_DENIED & set(entry.account):
             message = f"defaultServiceAccount has an invalid format, '{entry.account}'"
             _reject(message, "write the name of a service account, or NAMESPACE:NAME")

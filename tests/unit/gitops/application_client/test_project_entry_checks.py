@@ -26,6 +26,7 @@ POLICY = "p, proj:ml:ci, applications, sync, ml/*, allow"
         ({"roles": [{"name": "ci", "policies": [POLICY, POLICY]}]}, "already exists for role 'ci'"),
         ({"roles": [{"name": "ci", "groups": ["a", "a"]}]}, "group 'a' already exists for role 'ci'"),
         ({"destinationServiceAccounts": [("!abc", "a", "b")]}, "server has an invalid format, '!abc'"),
+        ({"destinationServiceAccounts": [("[[ech*", "a", "b")]}, "server has an invalid format, '[[ech*'"),
         ({"destinationServiceAccounts": [(SERVER, "!*", "b")]}, "namespace has an invalid format, '!*'"),
         ({"destinationServiceAccounts": [(SERVER, "a", " ")]}, "defaultServiceAccount has an invalid format, ' '"),
         ({"destinationServiceAccounts": [(SERVER, "a", "b*")]}, "defaultServiceAccount has an invalid format, 'b*'"),

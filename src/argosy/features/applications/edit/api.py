@@ -69,7 +69,8 @@ async def read_application_to_create(request: RequestContext) -> ResolvedObject:
     }
     if (operation := body.get_body("operation")) is not None:
         manifest["operation"] = dict(operation.values)
-    return ResolvedObject(manifest, get_application_rbac_name(request, read_project_name(manifest), namespace, name))
+    rbac_name = get_application_rbac_name(request, read_project_name(manifest), namespace, name)
+    return ResolvedObject(manifest, rbac_name, is_from_request_only=True)
 
 
 async def create_or_upsert_app(request: RequestContext) -> JsonResponse:
