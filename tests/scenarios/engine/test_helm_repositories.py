@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import yaml
 
+from argosy.gitops.render.helm.chart_lock import compute_lock_digest
 from argosy.kube.resource_key import ResourceKey
 from support.chart_server import ChartServer, chart_files, chart_server, pack
 from support.deadlines import wait_until_async
@@ -135,3 +137,105 @@ async def test_hard_refresh_delivers_a_version_that_was_published_again(room: Ro
     host.publish("shop", "1.0.0", archive=pack({**chart_files("shop", "1.0.0"), "values.yaml": "size: big"}, "shop"))
     await room.annotate(refresh="hard")
     await wait_until_async(lambda: has_size(room, "big"))
+
+
+# -- dependencies of a chart in Git ------------------------------------------------------------------------------------
+
+
+def parent_chart(*dependencies: dict[str, Any], folder: str = "app") -> dict[str, str]:
+    """Return the files of a chart that has only dependencies."""
+    chart = {"apiVersion": "v2", "name": "parent", "version": "0.1.0", "dependencies": list(dependencies)}
+    return {f"{folder}/Chart.yaml": yaml.safe_dump(chart)}
+
+
+async def declare_helm_repository(room: Room, name: str, url: str, **fields: str) -> None:
+    metadata = {"name": name, "namespace": CONTROL, "labels": {"argocd.argoproj.io/secret-type": "repository"}}
+    values = {"type": "helm", "name": name, "url": url, **fields}
+    await room.cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": values})
+
+
+async def test_dependencies_that_are_not_in_git_are_fetched(room: Room, host: ChartServer) -> None:
+    await allow_http(room)
+    for version in ("1.0.0", "1.2.0", "2.0.0"):
+        host.publish("shop", version)
+    dependency = {"name": "shop", "version": "^1.0", "repository": host.url}
+    room.repository.push({**parent_chart(dependency), "app/values.yaml": "shop: {size: big}\n"})
+    await room.deliver(syncPolicy=AUTOMATED)
+    await room.until_synced()
+    assert await config(room) == {"version": "1.2.0", "size": "big"}
+
+
+async def test_locked_version_is_used_and_a_lock_of_other_dependencies_is_an_error(
+    room: Room, host: ChartServer
+) -> None:
+    await allow_http(room)
+    for version in ("1.0.0", "1.2.0"):
+        host.publish("shop", version)
+    dependency = {"name": "shop", "version": ">=1.0.0", "repository": host.url}
+    locked = {"name": "shop", "version": "1.0.0", "repository": host.url}
+    lock = {"dependencies": [locked], "digest": compute_lock_digest([dependency], [locked])}
+    room.repository.push({**parent_chart(dependency), "app/Chart.lock": yaml.safe_dump(lock)})
+    await room.deliver(syncPolicy=AUTOMATED)
+    await room.until_synced()
+    assert (await config(room))["version"] == "1.0.0"
+    room.repository.push(parent_chart({**dependency, "version": ">=1.1.0"}))
+    await room.annotate(refresh="normal")
+    assert "the lock file (Chart.lock) is out of sync" in await room.until_condition("ComparisonError")
+
+
+async def test_repository_is_found_by_the_name_of_its_secret_with_its_credentials(
+    room: Room, host: ChartServer
+) -> None:
+    await allow_http(room)
+    host.publish("shop", "1.0.0")
+    host.wanted = "Basic " + base64.b64encode(f"me:{PASSWORD}".encode()).decode()
+    room.repository.push(parent_chart({"name": "shop", "version": "v1.0.0", "repository": "@team"}))
+    await room.deliver(syncPolicy=AUTOMATED)
+    assert "no repository Secret has that name" in await room.until_condition("ComparisonError")
+    await declare_helm_repository(room, "team", host.url, username="me", password=PASSWORD)
+    await room.annotate(refresh="hard")
+    app = await room.until_synced()
+    assert (await config(room))["version"] == "1.0.0" and PASSWORD not in str(app)
+
+
+async def test_two_charts_of_one_name_are_both_delivered(room: Room, host: ChartServer) -> None:
+    await allow_http(room)
+    for version in ("1.0.0", "2.0.0"):
+        template = (
+            "kind: ConfigMap\napiVersion: v1\nmetadata: {name: {{ .Chart.Name }}}\ndata: {v: {{ .Chart.Version }}}"
+        )
+        host.publish(
+            "shop", version, archive=pack({**chart_files("shop", version), "templates/config.yaml": template}, "shop")
+        )
+    first = {"name": "shop", "version": "1.0.0", "repository": host.url}
+    room.repository.push(parent_chart(first, {**first, "version": "2.0.0", "alias": "store"}))
+    await room.deliver(syncPolicy=AUTOMATED)
+    await room.until_synced()
+    assert [await config(room, name) for name in ("shop", "store")] == [{"v": "1.0.0"}, {"v": "2.0.0"}]
+
+
+async def test_dependencies_that_the_project_does_not_permit_are_never_asked_for(room: Room, host: ChartServer) -> None:
+    await allow_http(room)
+    host.publish("shop", "1.0.0")
+    shop = {"name": "shop", "version": "1.0.0", "repository": host.url}
+    registry = {"name": "cart", "version": "1.0.0", "repository": "oci://registry.example.com/charts"}
+    room.repository.push(parent_chart(shop, registry))
+    await room.project("team", sourceRepos=[room.repository.url])
+    await room.deliver(project="team")
+    message = await room.until_condition("ComparisonError")
+    assert f"helm repos {host.url}, registry.example.com/charts are not permitted in project 'team'" in message
+    assert host.seen == []
+
+
+async def test_dependency_is_not_fetched_if_the_project_requires_signatures(room: Room, host: ChartServer) -> None:
+    await allow_http(room)
+    host.publish("shop", "1.0.0")
+    room.repository.push(parent_chart({"name": "shop", "version": "1.0.0", "repository": host.url}))
+    policy = {
+        "repos": [{"url": f"{host.url}/*"}, {"url": host.url}],
+        "gpg": {"mode": "head", "keys": ["4AEE18F83AFDEB23"]},
+    }
+    await room.project("team", sourceIntegrity={"git": {"policies": [policy]}})
+    await room.deliver(project="team")
+    assert "requires signatures for this repository" in await room.until_condition("ComparisonError")
+    assert host.seen == []

@@ -44,7 +44,14 @@ class FolderRenderer:
         refs = {source.alias: checkout for source in app.sources if source.alias}
         for source in sources:
             try:
-                rendered = render(checkout, app, source, refs=refs, fetch=self._checkouts.fetch_tree)
+                rendered = render(
+                    checkout,
+                    app,
+                    source,
+                    refs=refs,
+                    fetch=self._checkouts.fetch_tree,
+                    fetch_charts=self._checkouts.fetch_charts,
+                )
                 folder_render.items += locate_manifests(rendered, root)
                 folder_render.inputs |= {
                     os.path.join(root, render_input.path) for render_input in rendered.inputs if not render_input.scope
@@ -68,7 +75,14 @@ class FolderRenderer:
         except ArgosyError:
             return ""
         try:
-            render(checkout, app, source, refs={}, fetch=self._checkouts.fetch_tree)
+            render(
+                checkout,
+                app,
+                source,
+                refs={},
+                fetch=self._checkouts.fetch_tree,
+                fetch_charts=self._checkouts.fetch_charts,
+            )
         except (LimitError, SourceError, TransientError):
             return ""
         except ArgosyError as error:

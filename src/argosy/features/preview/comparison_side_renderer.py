@@ -113,7 +113,14 @@ class SideRenderer:
         place: FileLocation,
     ) -> None:
         try:
-            rendered = render(location.checkout, app, source, refs=refs, fetch=self._checkouts.fetch_tree)
+            rendered = render(
+                location.checkout,
+                app,
+                source,
+                refs=refs,
+                fetch=self._checkouts.fetch_tree,
+                fetch_charts=self._checkouts.fetch_charts,
+            )
         except (LimitError, SourceError, TransientError) as error:
             side_render.note = f"{app.name}: not rendered: {error}"
         except ArgosyError as error:

@@ -193,7 +193,13 @@ class RepositorySnapshot:
         app = Application(name=environment.application)
         source = read_source({"path": environment.path})
         try:
-            render_result = render(Checkout(tree, commit), app, source, fetch=self._checkouts.fetch_tree)
+            render_result = render(
+                Checkout(tree, commit),
+                app,
+                source,
+                fetch=self._checkouts.fetch_tree,
+                fetch_charts=self._checkouts.fetch_charts,
+            )
         except (LimitError, TransientError):
             raise
         except ArgosyError as error:

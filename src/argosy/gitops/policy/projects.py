@@ -25,6 +25,7 @@ from argosy.languages.globs import matches_glob
 # Parts of the messages below: an operation state has only a message to tell that a project refused it.
 _REFUSAL_MARKERS: Final = (
     "is not permitted in project",
+    "are not permitted in project",
     "is not permitted to use project",
     "do not match any of the allowed destinations in project",
 )

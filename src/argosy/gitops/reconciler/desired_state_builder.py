@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final
 
 from argosy.errors import PolicyError, SignatureError, UserError
@@ -19,6 +20,7 @@ from argosy.gitops.application.unknown_fields import SPEC_FIELDS, list_unknown_f
 from argosy.gitops.live import add_tracking
 from argosy.gitops.policy.projects import find_signature_keys, permits_source
 from argosy.gitops.reconciler.app_memo import AppMemos, TrackedManifests
+from argosy.gitops.reconciler.chart_dependencies import check_no_signature_required, fetch_dependencies
 from argosy.gitops.reconciler.desired_state_values import DesiredState, DesiredStateRequest
 from argosy.gitops.reconciler.local_manifests import (
     LocalManifestsError,
@@ -63,6 +65,10 @@ def _add_source_to_errors(source: Source, ref: str) -> Iterator[None]:
         location = f"chart {source.chart}" if source.chart else f"path {source.path or '.'}"
         error.source = f"targetRevision {ref or DEFAULT_REF}, {location}"
         raise
+
+
+def _passes_credentials(source: Source) -> bool:
+    return source.helm is not None and source.helm.pass_credentials
 
 
 class DesiredStateBuilder:
@@ -129,7 +135,17 @@ class DesiredStateBuilder:
                 continue
             render_request = RenderRequest(app, source, checkout, settings.build, aliases)
             with _add_source_to_errors(source, ref), charge_work_to(settings.build_tenant(app.project)):
-                render = await self.renders.render(render_request, number, fetch, ignores_cache=request.ignores_cache)
+                fetch_charts = partial(
+                    fetch_dependencies,
+                    project=project,
+                    settings=settings,
+                    max_age=request.max_age,
+                    passes_credentials=_passes_credentials(source),
+                    ignores_cache=request.ignores_cache,
+                )
+                render = await self.renders.render(
+                    render_request, number, fetch, fetch_charts, ignores_cache=request.ignores_cache
+                )
             rendered.append(render)
             tools[number] = render.tool
         self._memos[app.key].drop_sources_from(max(len(app.sources), len(request.sources)))
@@ -196,19 +212,14 @@ class DesiredStateBuilder:
     async def _fetch_chart(
         self, source: Source, ref: str, project: Project, request: DesiredStateRequest, settings: ReconcilerSettings
     ) -> Checkout:
-        if find_signature_keys(project, source.repo_url) is not None:
-            raise PolicyError(
-                f"project '{project.name}' requires signatures for this repository, and charts of Helm repositories "
-                "have none: use a chart in Git, or a policy of sourceIntegrity with the mode none",
-                where=source.repo_url,
-            )
+        check_no_signature_required(project, source.repo_url)
         return await settings.repositories.checkout_chart(
             source.repo_url,
             source.chart,
             ref,
             project=project.name,
             max_age=request.max_age,
-            passes_credentials=source.helm is not None and source.helm.pass_credentials,
+            passes_credentials=_passes_credentials(source),
             ignores_cache=request.ignores_cache,
         )
 

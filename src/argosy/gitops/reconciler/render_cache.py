@@ -24,19 +24,26 @@ from argosy.gitops.application import Application, Source
 from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.application.step_results import Checkout, RenderResult
 from argosy.gitops.reconciler.app_memo import AppMemos, CachedDigest, CachedRender, SourceMemo
-from argosy.gitops.reconciler.worker_remote_bases import FetchedRemoteBases, RemoteBaseNeeded
-from argosy.gitops.render import BuildSettings, are_inputs_unchanged, build_environment, render
+from argosy.gitops.reconciler.worker_remote_bases import (
+    ChartsNeeded,
+    FetchedCharts,
+    FetchedRemoteBases,
+    RemoteBaseNeeded,
+)
+from argosy.gitops.render import BuildSettings, ChartRequest, are_inputs_unchanged, build_environment, render
 from argosy.isolation.script_backoff import backoff_seconds
 from argosy.kube.objects.shared_texts import SHARED_TEXTS
 from argosy.kube.resource_key import ResourceKey
 
 log = logging.getLogger("argosy.gitops.render")  # the logger name that users filter by
 MAX_REMOTE_BASES: Final = 100
+MAX_CHART_DEPENDENCIES: Final = 100  # of one chart, that are not in the repository
 MAX_EQUAL_REVISIONS: Final = 100
 FAILED_RENDER_RETRY_SECONDS: Final = 300.0  # seconds; a render may have failed for lack of memory
 FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 10.0, 600.0  # seconds; after a render that exhausted its worker
 
 FetchRemote = Callable[[str, str], Awaitable[Checkout]]  # URL and ref of a remote base; raises if it is not permitted
+FetchDependencies = Callable[[Sequence[ChartRequest]], Awaitable[Sequence[FileTree]]]  # the same, of a chart
 
 
 class RenderWorkers(Protocol):
@@ -94,7 +101,13 @@ class RenderCache:
         self.render_count = 0  # renders that were executed
 
     async def render(
-        self, request: RenderRequest, source_index: int, fetch: FetchRemote, *, ignores_cache: bool = False
+        self,
+        request: RenderRequest,
+        source_index: int,
+        fetch: FetchRemote,
+        fetch_charts: FetchDependencies | None = None,
+        *,
+        ignores_cache: bool = False,
     ) -> RenderResult:
         """Return the cached render of a source, or render it. `ignores_cache` always renders it."""
         memo = self._source_memo(request.app, source_index)
@@ -114,7 +127,7 @@ class RenderCache:
                     memo.render = replace(cached, revisions=request.revisions, equal_revisions=equal_revisions)
                     return cached.rendered
         try:
-            rendered = await self._render_in_worker(request, fetch)
+            rendered = await self._render_in_worker(request, fetch, fetch_charts)
         except RenderError as error:
             until = self._clock() + FAILED_RENDER_RETRY_SECONDS
             memo.render = CachedRender(digest, request.revisions, None, copy.copy(error), until)
@@ -229,12 +242,20 @@ class RenderCache:
         cached = self._find_render(app, source_index)
         return cached is not None and revision in (*cached.revisions[:1], *cached.equal_revisions)
 
-    async def _render_in_worker(self, request: RenderRequest, fetch: FetchRemote) -> RenderResult:
+    async def _render_in_worker(
+        self, request: RenderRequest, fetch: FetchRemote, fetch_charts: FetchDependencies | None
+    ) -> RenderResult:
         fetched: dict[tuple[str, str], FileTree] = {}
+        charts: dict[ChartRequest, FileTree] = {}
         app = replace(request.app, wire={}, status={}, operation=None, state=None)  # reduces what is sent to the worker
         while True:
             self.render_count += 1
-            call = partial(render, refs=dict(request.refs), fetch=FetchedRemoteBases(dict(fetched)))
+            call = partial(
+                render,
+                refs=dict(request.refs),
+                fetch=FetchedRemoteBases(dict(fetched)),
+                fetch_charts=FetchedCharts(dict(charts)) if fetch_charts else None,
+            )
             try:
                 rendered: RenderResult = await self._workers.run(
                     call, request.checkout, app, request.source, request.settings
@@ -247,6 +268,11 @@ class RenderCache:
                     message = f"more than {MAX_REMOTE_BASES} remote bases; copy them into the repository"
                     raise RenderError(message, where=request.source.path) from None
                 fetched[needed.url, needed.ref] = (await fetch(needed.url, needed.ref)).tree
+            except ChartsNeeded as needed:
+                if fetch_charts is None or len(charts) + len(needed.requests) > MAX_CHART_DEPENDENCIES:
+                    message = f"the chart has more than {MAX_CHART_DEPENDENCIES} dependencies; put them into charts/"
+                    raise RenderError(message, where=request.source.path or request.source.chart) from None
+                charts |= zip(needed.requests, await fetch_charts(needed.requests), strict=True)
 
 
 def _compute_digest_once(request: RenderRequest, memo: SourceMemo) -> str:

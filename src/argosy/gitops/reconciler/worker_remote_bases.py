@@ -1,15 +1,17 @@
-"""Remote bases of a render in a worker process, fetched by the process that asks for the render.
+"""What a render in a worker process needs of other repositories, fetched by the process that asks for the render.
 
-In: a URL and a ref. Out: a file tree. Never: fetches; imports the reconciler, because each worker imports this module.
+In: a URL and a ref, or requests for charts. Out: file trees. Never: fetches; imports the reconciler, because each
+worker imports this module.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from argosy.errors import ArgosyError
 from argosy.gitops.application.file_tree_protocol import FileTree
+from argosy.gitops.render.settings import ChartRequest
 
 
 class RemoteBaseNeeded(ArgosyError):
@@ -31,3 +33,26 @@ class FetchedRemoteBases:
         if tree is None:
             raise RemoteBaseNeeded(url, ref)
         return tree
+
+
+class ChartsNeeded(ArgosyError):
+    """A render met dependencies of a chart that have not been fetched yet."""
+
+    def __init__(self, requests: Sequence[ChartRequest]) -> None:
+        super().__init__(f"{', '.join(request.name for request in requests)} needed")
+        self.requests = tuple(requests)
+
+    def __reduce__(self) -> tuple[type[ChartsNeeded], tuple[Sequence[ChartRequest]]]:
+        return ChartsNeeded, (self.requests,)
+
+
+@dataclass(frozen=True)
+class FetchedCharts:
+    """Returns the charts that were fetched, and raises ChartsNeeded if one is missing."""
+
+    trees: Mapping[ChartRequest, FileTree]
+
+    def __call__(self, requests: Sequence[ChartRequest]) -> Sequence[FileTree]:
+        if missing := [request for request in requests if request not in self.trees]:
+            raise ChartsNeeded(missing)
+        return [self.trees[request] for request in requests]

@@ -21,7 +21,14 @@ from argosy.gitops.render.input_fingerprints import (
     has_folder_ids,
 )
 from argosy.gitops.render.manifest_generate_paths import GENERATE_PATHS_ANNOTATION, build_generate_path_inputs
-from argosy.gitops.render.settings import BuildSettings, FetchTree, RenderLimits, read_build_settings
+from argosy.gitops.render.settings import (
+    BuildSettings,
+    ChartRequest,
+    FetchCharts,
+    FetchTree,
+    RenderLimits,
+    read_build_settings,
+)
 from argosy.gitops.render.source_override_files import apply_source_overrides
 from argosy.gitops.render.submodule_detection import find_submodule, format_submodule_error
 from argosy.gitops.render.tool_detection import detect_tool, resolve_source_folder
@@ -29,6 +36,8 @@ from argosy.gitops.render.tool_dispatch import RenderJob, run_tool
 
 __all__ = [
     "BuildSettings",
+    "ChartRequest",
+    "FetchCharts",
     "FetchTree",
     "RecordingTree",
     "RenderLimits",
@@ -49,8 +58,12 @@ def render(
     *,
     refs: Mapping[str, Checkout] | None = None,
     fetch: FetchTree | None = None,
+    fetch_charts: FetchCharts | None = None,
 ) -> RenderResult:
-    """Render one source. `refs` holds the checkouts that `$alias/` paths refer to; `fetch` fetches remote bases."""
+    """Render one source. `refs` holds the checkouts that `$alias/` paths refer to.
+
+    `fetch` fetches remote bases, `fetch_charts` the dependencies of a chart that are not in the repository.
+    """
     inputs: dict[RenderInput, str] = {}
     tree = RecordingTree(checkout.tree, "", inputs)
     # argo: the tree of a chart is the chart's folder, and the path of its source has no meaning
@@ -71,6 +84,7 @@ def render(
             alias: RecordingTree(ref_checkout.tree, f"${alias}", inputs) for alias, ref_checkout in (refs or {}).items()
         },
         fetch=RecordingFetch(fetch, inputs) if fetch else None,
+        fetch_charts=fetch_charts,
         notes=notes,
     )
     manifests, origins = run_tool(job)

@@ -6,7 +6,7 @@ In: the data of the ConfigMaps `argocd-cm` and `argosy-cm`. Out: BuildSettings. 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -16,6 +16,18 @@ from argosy.kube.objects.config_map_booleans import read_boolean
 
 FetchTree = Callable[[str, str], FileTree]
 """Fetches the tree of a remote base by URL and ref; the caller that passes it decides which URLs are allowed."""
+
+
+class ChartRequest(NamedTuple):
+    """A chart that another one depends on. `repository` is as Chart.yaml names it: a URL, or `@` and a name."""
+
+    repository: str
+    name: str
+    version: str  # or a range
+
+
+FetchCharts = Callable[[Sequence[ChartRequest]], Sequence[FileTree]]
+"""Fetches charts that are not in the repository; the caller that passes it decides which repositories are allowed."""
 
 DEFAULT_KUBE_VERSION: Final = "1.32.13"  # the version of the embedded cluster
 MIB: Final = 1 << 20

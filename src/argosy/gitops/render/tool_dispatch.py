@@ -23,7 +23,7 @@ from argosy.gitops.render.manifest_lists import (
     flatten_lists,
     with_metadata,
 )
-from argosy.gitops.render.settings import BuildSettings, FetchTree
+from argosy.gitops.render.settings import BuildSettings, FetchCharts, FetchTree
 from argosy.gitops.render.tool_detection import DIRECTORY, HELM, KUSTOMIZE, PLUGIN
 from argosy.kube.objects import Manifest, key_of
 
@@ -45,6 +45,7 @@ class RenderJob:
     environment: Mapping[str, str]
     refs: Mapping[str, FileTree] = field(default_factory=dict)
     fetch: FetchTree | None = None
+    fetch_charts: FetchCharts | None = None
     notes: list[str] = field(default_factory=list)  # tools append to it
 
 
@@ -117,6 +118,7 @@ def _run_helm(job: RenderJob) -> ToolOutput:
         api_versions=job.settings.api_versions,
         substitute=lambda text: substitute(text, job.environment),
         refs=job.refs,
+        fetch_charts=job.fetch_charts,
     )
 
 

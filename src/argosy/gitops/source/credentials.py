@@ -33,6 +33,7 @@ class RepositoryCredential:
     secret: str  # namespace/name of the Secret, for messages
     is_template: bool = False  # applies to every URL below `url`
     type: str = GIT
+    name: str = ""  # of a Helm repository, by which Chart.yaml may refer to it
     project: str = ""
     username: str = ""
     password: str = field(default="", repr=False)
@@ -136,6 +137,7 @@ def _read_credential(secret: Manifest) -> RepositoryCredential | None:
         secret=name,
         is_template=secret_type == CREDENTIAL_TEMPLATE_SECRET,
         type=type,
+        name=values.get("name", ""),
         project=values.get("project", ""),
         username=values.get("username", ""),
         password=values.get("password", ""),

@@ -106,6 +106,19 @@ class Repositories:
             self._log_change(request, f"{repository.host.display_url}: {chart} {ref} is {checkout.revision}")
         return checkout
 
+    def find_chart_repository_url(self, name: str, *, project: str = "") -> str:
+        """Return the URL of the Helm repository with this name that the project may use; empty if there is none."""
+        named = [
+            credential
+            for credential in self.credentials
+            if credential.type == HELM
+            and not credential.is_template
+            and credential.name == name
+            and credential.project in ("", project)
+        ]
+        chosen = max(named, key=lambda credential: bool(credential.project), default=None)
+        return str(chosen.url) if chosen is not None and name else ""
+
     def chart_host(self, url: str, *, project: str = "", credential: RepositoryCredential | None = None) -> ChartHost:
         """Return the host of a Helm repository, with the given credential or the configured one."""
         requested_url = parse_chart_repository_url(url)

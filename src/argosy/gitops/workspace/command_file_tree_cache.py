@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from argosy.errors import SourceUnreachable
+from argosy.errors import SourceUnreachable, UserError
 from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.application.step_results import Checkout
 from argosy.gitops.workspace.checked_out_head import read_head
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from argosy.gitops.application import Source
+    from argosy.gitops.render.settings import ChartRequest
     from argosy.gitops.source.git.refs import Refs
     from argosy.gitops.source.repository_access_settings import SourceSettings
     from argosy.gitops.source.repository_mirrors import Repositories
@@ -96,6 +97,19 @@ class CheckoutCache:
                 self._errors_by_url[source.repo_url] = error
                 raise
         return self._checkouts[key]
+
+    def fetch_charts(self, requests: Sequence[ChartRequest]) -> list[FileTree]:
+        """Fetch the trees of charts that a chart depends on."""
+        from argosy.gitops.application import Source
+
+        for request in requests:
+            if request.repository.startswith(("@", "alias:")):
+                message = f"dependency {request.name}: only an installation knows the repository {request.repository}"
+                raise UserError(f"{message}; use its URL, or run `helm dependency build`", where="Chart.yaml")
+        return [
+            self.open_chart(Source(repo_url=request.repository, chart=request.name, ref=request.version)).tree
+            for request in requests
+        ]
 
     def fetch_refs(self, url: str) -> Refs:
         """Return all branches and tags of a repository, as its Git server has them now."""

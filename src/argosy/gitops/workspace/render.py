@@ -85,7 +85,13 @@ class _PartRenderer:
             self._root = str(getattr(checkout.tree, "path", ""))
             self._folder = os.path.join(self._root, source.path) if self._root else ""
             rendered = render(
-                checkout, part.app, source, self.build, refs=open_part.refs, fetch=self.checkouts.fetch_tree
+                checkout,
+                part.app,
+                source,
+                self.build,
+                refs=open_part.refs,
+                fetch=self.checkouts.fetch_tree,
+                fetch_charts=self.checkouts.fetch_charts,
             )
             manifests += rendered.manifests
             self._show_source_notes(part, checkout, source, rendered.warnings)

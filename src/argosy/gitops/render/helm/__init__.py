@@ -17,6 +17,7 @@ from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.application.step_results import FieldOrigins
 from argosy.gitops.render.helm.engine_interface import HelmEngine, HelmRelease, SetFlag, ValuesFile
 from argosy.gitops.render.helm.value_files import ValueFileReader
+from argosy.gitops.render.settings import FetchCharts
 from argosy.kube.objects import Manifest, YamlDialect
 
 __all__ = ["HelmOutput", "inflate", "template"]
@@ -38,11 +39,13 @@ def template(
     api_versions: Sequence[str] = (),
     substitute: Callable[[str], str] = str,
     refs: Mapping[str, FileTree] | None = None,
+    fetch_charts: FetchCharts | None = None,
     engine: HelmEngine | None = None,
 ) -> HelmOutput:
     """Render the chart in a folder of the tree, as `helm template` does.
 
     `substitute` replaces build variables; `refs` holds the other sources by alias, without the dollar sign.
+    `fetch_charts` fetches dependencies that are not in the tree.
     """
     from argosy.gitops.render.helm.chart_renderer import run_helm
     from argosy.gitops.render.helm.template_origins import TemplateOrigins
@@ -63,7 +66,7 @@ def template(
         skip_tests=options.skip_tests,
         skip_schema_validation=options.skip_schema_validation,
     )
-    path_manifest_pairs = run_helm(tree, path, release, engine)
+    path_manifest_pairs = run_helm(tree, path, release, engine, fetch_charts)
     return HelmOutput([manifest for _, manifest in path_manifest_pairs], TemplateOrigins(tree, path_manifest_pairs))
 
 

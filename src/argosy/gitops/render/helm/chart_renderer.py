@@ -19,6 +19,7 @@ from argosy.gitops.render.helm.helm_stderr_error_parser import NOT_A_MANIFEST_ME
 from argosy.gitops.render.helm.schema_reference_cycles import reject_cyclic_schemas
 from argosy.gitops.render.helm.symlinks import LinkResolvingTree
 from argosy.gitops.render.kustomize.tree_paths import resolve_path
+from argosy.gitops.render.settings import FetchCharts
 from argosy.gitops.render.tree_export import export_tree
 from argosy.isolation.errors import LimitExceeded, RefusedError
 from argosy.kube.objects import Manifest
@@ -29,20 +30,24 @@ _MAX_RELEASE_NAME_LENGTH: Final = 53
 
 
 def run_helm(
-    tree: FileTree, path: str, release: HelmRelease, engine: HelmEngine | None = None
+    tree: FileTree,
+    path: str,
+    release: HelmRelease,
+    engine: HelmEngine | None = None,
+    fetch_charts: FetchCharts | None = None,
 ) -> list[tuple[str, Manifest]]:
     """Return every manifest with the path of the template that rendered it."""
     _check_release(release, path)
     folder, kind = resolve_path(tree, path, path or ".")
     if kind != "folder":
         raise RenderError("there is no such folder; correct the source's path", where=path or ".")
-    chart = read_chart(LinkResolvingTree(tree), folder)
-    chart_tree = LinkResolvingTree(tree, chart.mounts)
+    chart = read_chart(LinkResolvingTree(tree), folder, fetch_charts)
+    chart_tree = LinkResolvingTree(tree, chart.mounts, chart.fetched)
     if not release.skip_schema_validation:
         reject_cyclic_schemas(chart_tree, folder)
     engine = engine or choose_engine(path or ".")
     with (
-        export_tree(chart_tree, (folder, *chart.mounts)) as exported_folder,
+        export_tree(chart_tree, (folder, *chart.mounts, *chart.fetched)) as exported_folder,
         export_tree(_EmptyTree(), (), extra=build_work_files(release)) as work,
     ):
         location = ChartLocation(

@@ -1,6 +1,6 @@
 """Presents a chart's tree with symlinks resolved, so that Helm gets plain files only.
 
-In: a tree, and folders to mount at other paths. Out: a tree in which a link is replaced by its target.
+In: a tree, and folders or other trees to mount at paths. Out: a tree in which a link is replaced by its target.
 Never: leaves the tree, or follows a cycle of links.
 """
 
@@ -15,16 +15,24 @@ from argosy.gitops.render.kustomize.tree_paths import is_within, resolve_path
 
 
 class LinkResolvingTree:
-    def __init__(self, tree: FileTree, mounts: Mapping[str, str] | None = None) -> None:
-        """`mounts` maps a path to the folder that appears there, as if it were a link."""
+    def __init__(
+        self, tree: FileTree, mounts: Mapping[str, str] | None = None, trees: Mapping[str, FileTree] | None = None
+    ) -> None:
+        """`mounts` maps a path to the folder that appears there, as if it were a link; `trees`, to another tree."""
         self._tree, self._mounts = tree, mounts or {}
+        self._trees = {path: LinkResolvingTree(mounted_tree) for path, mounted_tree in (trees or {}).items()}
 
     def find_entry(self, path: str) -> TreeEntry | None:
+        if mounted_tree := self._find_mounted_tree(path):
+            tree, inner_path = mounted_tree
+            return tree.find_entry(inner_path) if inner_path else TreeEntry(path.rpartition("/")[2], "folder", path)
         real_path = self.resolve_mount(path)
         entry = self._tree.find_entry(real_path)
         return self._resolve_link(real_path, entry) if entry and entry.kind == "link" else entry
 
     def list_folder(self, path: str) -> Sequence[TreeEntry]:
+        if mounted_tree := self._find_mounted_tree(path):
+            return mounted_tree[0].list_folder(mounted_tree[1])
         real_path = self._resolve(path)
         folder_prefix = f"{real_path}/" if real_path else ""
         entries = [
@@ -33,13 +41,22 @@ class LinkResolvingTree:
         ]
         mounted = {
             mount_path.rpartition("/")[2]: target
-            for mount_path, target in self._mounts.items()
+            for mount_path, target in (*self._mounts.items(), *zip(self._trees, self._trees))
             if mount_path.rpartition("/")[0] == path
         }
         return [*entries, *(TreeEntry(name, "folder", target) for name, target in mounted.items())]
 
     def read_file(self, path: str) -> bytes:
+        if mounted_tree := self._find_mounted_tree(path):
+            return mounted_tree[0].read_file(mounted_tree[1])
         return self._tree.read_file(self._resolve(path))
+
+    def _find_mounted_tree(self, path: str) -> tuple[LinkResolvingTree, str] | None:
+        """Return the tree that is mounted above the path, and the path in it."""
+        for mount_path, tree in self._trees.items():
+            if is_within(path, mount_path):
+                return tree, path[len(mount_path) + 1 :]
+        return None
 
     def _resolve(self, path: str) -> str:
         real_path = self.resolve_mount(path)
