@@ -206,10 +206,12 @@ async def test_repository_is_stored_as_a_secret_and_read_without_password(world:
     document = got.json()
     assert document["connectionState"]["status"] == "Successful" and document["enableLfs"] is True
     assert (document["repo"], document["type"], document["username"]) == (url, "git", "ann")
-    await world.ask("ann", "PUT", f"{REPOSITORIES}/{path(url)}", {"repo": url, "name": "renamed"})
+    await world.ask("ann", "PUT", f"{REPOSITORIES}/{path(url)}", {"repo": url, "name": "renamed", "username": "ann"})
     (secret,) = await secrets_of(world, "repository")
     assert value(secret, "password") == "canary-1234" and value(secret, "name") == "renamed"
-    await world.ask("ann", "PUT", f"{REPOSITORIES}/{path(url)}", {"repo": url, "proxy": "http://elsewhere:1"})
+    await world.ask(
+        "ann", "PUT", f"{REPOSITORIES}/{path(url)}", {"repo": url, "username": "ann", "proxy": "http://elsewhere:1"}
+    )
     (secret,) = await secrets_of(world, "repository")
     assert value(secret, "password") == ""
     assert (await world.ask("ann", "DELETE", f"{REPOSITORIES}/{path(url)}")).code == 200

@@ -75,14 +75,13 @@ _FIELD_SCHEMAS: Final[Mapping[type, schema.Schema]] = {
     bool: schema.BOOLEAN_SCHEMA,
     int: schema.INTEGER_SCHEMA,
 }
+_REPOSITORY_SCHEMAS: Final = {"connectionState": STATE_SCHEMA, "inheritedCreds": schema.BOOLEAN_SCHEMA}
 
 
 def response_schema(secret_type: RepositorySecretType) -> schema.Schema:
     """Response schema: an allow-list of the fields that are not secret."""
     fields = {field.wire_name: _FIELD_SCHEMAS[field.value_type] for field in secret_type.fields if not field.is_secret}
-    return schema.build_object_schema(
-        **fields, **({"connectionState": STATE_SCHEMA} if secret_type.address_field == "repo" else {})
-    )
+    return schema.build_object_schema(**fields, **(_REPOSITORY_SCHEMAS if secret_type.address_field == "repo" else {}))
 
 
 def request_schema(secret_type: RepositorySecretType) -> schema.Schema:
@@ -152,6 +151,8 @@ async def _describe_repository(
     state = await states.get_state(
         declared.values, version, settings.repositories, is_forced=is_forced, wait_seconds=wait_seconds
     )
+    if service.has_inherited_credentials(declared, settings.repositories.credentials):
+        document["inheritedCreds"] = True  # argo
     return {**document, "connectionState": state.to_wire()}
 
 

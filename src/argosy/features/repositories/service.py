@@ -7,12 +7,12 @@ the address or proxy changes.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
 
-from argosy.errors import Conflict, UserError
+from argosy.errors import Conflict, SourceRefused, UserError
 from argosy.gitops.application.repository_url_parser import is_same_repository, parse_url
 from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.gitops.application_client.argocd_secrets_and_config_maps import (
@@ -26,6 +26,7 @@ from argosy.gitops.application_client.argocd_secrets_and_config_maps import (
     replace_declared_secret,
     secret_values_from_wire,
 )
+from argosy.gitops.source.credentials import GIT, RepositoryCredential, inherits_credentials
 
 _OCI_ADDRESS: Final = re.compile(r"(oci://)?[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._/-]+)?")
 _SHARED_FIELDS: Final = (
@@ -122,6 +123,15 @@ def repository_to_wire(declared: DeclaredSecret, secret_type: RepositorySecretTy
     return wire
 
 
+def has_inherited_credentials(declared: DeclaredSecret, credentials: Iterable[RepositoryCredential]) -> bool:
+    try:
+        url = parse_url(declared.get_stripped("url"))
+    except SourceRefused:
+        return False
+    project, source_type = declared.get_stripped("project"), declared.get_stripped("type") or GIT
+    return inherits_credentials(credentials, url, project, source_type)
+
+
 def _strip_user(url: str) -> str:
     try:
         parts = urlsplit(url)
@@ -179,13 +189,14 @@ async def update_declared(
 
 
 def keep_secrets(existing: DeclaredSecret, values: Mapping[str, str]) -> dict[str, str]:
-    """Add the stored secrets, unless new ones are given, the target changes, or host verification gets weaker."""
+    """Add the stored secrets, unless new ones are given, the target changes, the user goes, or checks get weaker."""
     if any(key in values for key in SECRET_KEYS):
         return dict(values)
     is_other_target = any(existing.get_stripped(key) != values.get(key, "").strip() for key in ("url", "proxy"))
     is_other_target |= (existing.get_stripped("type") or "git") != (values.get("type") or "git")
     is_weaker = any(values.get(key) == "true" and existing.get_stripped(key) != "true" for key in INSECURE_KEYS)
-    if is_other_target or is_weaker:
+    is_user_removed = bool(existing.get_stripped("username")) and not values.get("username", "").strip()
+    if is_other_target or is_weaker or is_user_removed:
         return dict(values)
     return {**{key: existing.values[key] for key in SECRET_KEYS if existing.values.get(key)}, **values}
 

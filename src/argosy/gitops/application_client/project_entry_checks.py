@@ -45,9 +45,7 @@ def _check_service_accounts(project: Project) -> None:
         for field in ("server", "namespace"):
             pattern = getattr(entry, field)
             if "!" in pattern or not is_glob(escape_ipv6(pattern)):
-                _reject(
-                    f"{field} has an invalid format, '{pattern}'", "write a glob without an exclamation mark"
-                )
+                _reject(f"{field} has an invalid format, '{pattern}'", "write a glob without an exclamation mark")
         if not entry.account.strip() or _ACCOUNT_CHARACTERS_DENIED & set(entry.account):
             message = f"defaultServiceAccount has an invalid format, '{entry.account}'"
             _reject(message, "write the name of a service account, or NAMESPACE:NAME")

@@ -78,6 +78,23 @@ def find_credential(
     A Secret of type helm is for Helm repositories only. One of type git, or without a type, is for both: most
     templates have no type.
     """
+    chosen = _choose_credential(credentials, url, project, type)
+    if chosen is not None and chosen.fault:
+        raise SourceRefused(chosen.fault, where=f"Secret {chosen.secret}")
+    return chosen
+
+
+def inherits_credentials(
+    credentials: Iterable[RepositoryCredential], url: RepositoryUrl, project: str = "", type: str = GIT
+) -> bool:
+    """argo: True if the repository has no credentials of its own, and a template applies to it, usable or not."""
+    chosen = _choose_credential(credentials, url, project, type)
+    return chosen is not None and chosen.is_template
+
+
+def _choose_credential(
+    credentials: Iterable[RepositoryCredential], url: RepositoryUrl, project: str, type: str
+) -> RepositoryCredential | None:
     usable = [credential for credential in credentials if credential.project in ("", project)]
     usable = [credential for credential in usable if credential.type in (GIT, type)]
     exact = [
@@ -99,8 +116,6 @@ def find_credential(
         )
     if own is not None and chosen is not None and chosen is not own:
         chosen = _add_connection_settings(chosen, own)
-    if chosen is not None and chosen.fault:
-        raise SourceRefused(chosen.fault, where=f"Secret {chosen.secret}")
     return chosen
 
 

@@ -21,6 +21,7 @@ from argosy.gitops.application_client.argocd_secrets_and_config_maps import (
     build_secret_name,
     decode_live_secret,
 )
+from argosy.gitops.source.credentials import read_credentials
 from support.sample_keys import AUTHORITY, HOST_KEY, KEY
 
 URL = "https://git.example.com/team/app"
@@ -69,6 +70,23 @@ def test_credentials_are_dropped_if_url_type_proxy_or_insecure_changes(change: d
     before = declared(url=URL, type="git", username="ann", password="canary")
     after = repositories.keep_secrets(before, {"url": URL, "type": "git", "username": "ann", **change})
     assert "password" not in after
+
+
+def test_password_is_dropped_with_its_user() -> None:
+    before = declared(url=URL, username="ann", password="canary")
+    assert repositories.keep_secrets(before, {"url": URL}) == {"url": URL}
+
+
+@pytest.mark.parametrize(
+    ("own", "is_inherited"), [({}, True), ({"username": "ann", "password": "x"}, False), ({"insecure": "true"}, True)]
+)
+def test_repository_without_credentials_inherits_those_of_a_template(own: dict[str, str], is_inherited: bool) -> None:
+    template = secret("repo-creds", url="https://git.example.com/team", githubAppPrivateKey="key")
+    unrelated = secret("repo-creds", url="https://git.example.com/other", password="x")
+    secrets = [secret("repository", url=URL, **own), template]
+    repository = declared(url=URL, **own)
+    assert repositories.has_inherited_credentials(repository, read_credentials(secrets)) is is_inherited
+    assert not repositories.has_inherited_credentials(repository, read_credentials([*secrets[:1], unrelated]))
 
 
 def test_new_credentials_replace_all_old_ones() -> None:
