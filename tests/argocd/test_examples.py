@@ -20,6 +20,7 @@ from argosy.features.demo.stages_example_repository import (
     create_stages_repository,
 )
 from argosy.gitops.workspace.hosted_bare_repository import BareRepository
+from argosy.kube.objects import Manifest
 from argosy.kube.schema.bundled_crds import load_definition
 from support.argocd.known_differences import find_unexplained
 from support.argocd.pair import APPLICATIONS, CONTROL, Pair
@@ -85,12 +86,15 @@ class Environments:
         for name in self.NAMESPACES:
             self.pair.refresh(name)
 
-    def change(self, environment: str, old: str, new: str) -> str:
-        """Change the kustomization of an environment in Git; return the commit."""
-        file = f"llmops-via-argocd/deploy_model/overlays/{environment}/kustomization.yaml"
-        text = (self.repository.path / file).read_text()
-        assert old in text
-        return self.repository.push({file: text.replace(old, new)})
+    def change(self, **changes: tuple[str, str]) -> str:
+        """Replace a text in the kustomizations of environments, in one commit; return the commit."""
+        files: dict[str, str | Manifest | None] = {}
+        for environment, (old, new) in changes.items():
+            file = f"llmops-via-argocd/deploy_model/overlays/{environment}/kustomization.yaml"
+            text = (self.repository.path / file).read_text()
+            assert old in text
+            files[file] = text.replace(old, new)
+        return self.repository.push(files)
 
 
 def test_model_in_three_environments(pair: Pair, tmp_path: Path) -> None:
@@ -107,8 +111,9 @@ def test_model_in_three_environments(pair: Pair, tmp_path: Path) -> None:
     environments.check()
 
     # Development syncs itself; production waits.
-    environments.change("dev", 'limits/cpu\n        value: "2"', 'limits/cpu\n        value: "3"')
-    environments.change("production", "value: 2", "value: 3")
+    environments.change(
+        dev=('limits/cpu\n        value: "2"', 'limits/cpu\n        value: "3"'), production=("value: 2", "value: 3")
+    )
     environments.refresh()
     environments.check()
     pair.sync("llmops-production")

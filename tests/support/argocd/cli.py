@@ -104,6 +104,8 @@ _PROGRESS: Final = re.compile(
 _IN_ANY_ORDER: Final = re.compile(
     r"[\w.-]+ (Deployment|Application) [\w-]+ [\w-]+ (true|false)|metadata\..*|apiVersion .*|kind .*|data\..*"
 )
+# Argo CD cuts the first word of each line of a log, where a real cluster has the time of the line.
+_SIMULATED_TIME: Final = re.compile(r"^\S+ (?=container started from )", re.MULTILINE)
 _AGE: Final = re.compile(r"\b\d+[smhd](\d+[smh])?\b")
 
 
@@ -159,11 +161,13 @@ def _read_values(text: str) -> Any:
 
 def _drop_managers(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _drop_managers(item) for name, item in value.items() if name not in _METADATA_PER_RUN}
+        kept = {name: _drop_managers(item) for name, item in value.items() if name not in _METADATA_PER_RUN}
+        return {name: item for name, item in kept.items() if name != "annotations" or item}
     return [_drop_managers(item) for item in value] if isinstance(value, list) else value
 
 
 def _split_words(text: str) -> list[str]:
+    text = _SIMULATED_TIME.sub("", text)
     text = _AGE.sub("<age>", _DIFF_FOLDER.sub("<folder>", _TIME.sub("<time>", text)))
     return [" ".join(line.split()) for line in text.splitlines()]
 

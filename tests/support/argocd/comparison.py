@@ -19,6 +19,7 @@ _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _DURATION_IN_MESSAGE: Final = re.compile(r"(?<=\()\d+(\.\d+)?m?s(?=\))")
 _PER_RUN_FIELDS: Final = frozenset(
     {"uid", "resourceVersion", "creationTimestamp", "time", "lastTransitionTime", "clusterIP", "clusterIPs"}
+    | {"argocd.argoproj.io/hydrate"}  # each refresh by Argo CD's server asks for it; without a hydrator it stays
 )
 _WRITTEN_EMPTY_BY_GO: Final = frozenset({"summary", "sourceHydrator"})  # each in some patches only
 _METADATA_PER_RUN: Final = frozenset({"generation", "selfLink"})
@@ -71,7 +72,7 @@ def normalize_status(application: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **normalized,
         "finalizers": application["metadata"].get("finalizers"),
-        "annotations": application["metadata"].get("annotations"),
+        "annotations": normalize_value(application["metadata"].get("annotations")) or None,
     }
 
 
