@@ -330,6 +330,7 @@ async def test_kind_that_may_not_be_listed_is_read_by_name_or_unknown(tmp_path: 
         assert message.startswith("Failed to load live state: cannot read ServiceAccount robot")
         app = await room.settled()
         assert app["status"]["sync"]["status"] == "Unknown"
+        assert app["status"]["health"]["status"] == "Missing"  # argo: no live object is known
         assert "operationState" not in app["status"]
 
 

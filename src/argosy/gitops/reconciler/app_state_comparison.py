@@ -17,7 +17,7 @@ from argosy.errors import ClusterError, UserError
 from argosy.fair_share import charge_work_to
 from argosy.gitops.application import Application
 from argosy.gitops.application.project_spec import Project
-from argosy.gitops.application.step_results import AppComparison, Assessment, SyncStatus
+from argosy.gitops.application.step_results import AppComparison, Assessment, HealthStatus, SyncStatus
 from argosy.gitops.diff import (
     NO_JQ_RESULTS,
     CrdShapes,
@@ -113,7 +113,9 @@ class AppStateComparer:
         except UserError as error:
             condition = AppCondition(ConditionType.COMPARISON_ERROR, f"{LIVE_STATE_ERROR}: {error}")
             app_state = build_unknown_state(app, [*desired.conditions, condition], desired.revisions)
-            return replace(app_state, desired=replace(app_state.desired, tools=desired.tools))
+            # argo: no live object is known, so those that Git asks for count as missing
+            health = Assessment(HealthStatus.MISSING) if desired.manifests else app_state.health
+            return replace(app_state, desired=replace(app_state.desired, tools=desired.tools), health=health)
 
     async def compare_app_state(
         self,

@@ -214,7 +214,7 @@ async def _recreate(request: ApplyRequest, cluster: Cluster) -> ApplyResult:
     if remaining is not None and remaining["metadata"].get("uid") == uid:
         return ApplyResult(remaining, f"{request.kubectl_name} is being deleted", is_waiting=True)
     recreated = await _apply_once(replace(request, live=None), cluster)
-    return ApplyResult(recreated.live, f"{request.kubectl_name} replaced")
+    return ApplyResult(recreated.live, f"{request.kubectl_name} configured")  # k8s: as `kubectl apply --force` says
 
 
 def _format_recreated(request: ApplyRequest) -> str:

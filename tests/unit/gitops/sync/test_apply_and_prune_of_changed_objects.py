@@ -104,7 +104,7 @@ async def test_permanent_conflict_is_resolved_only_with_force(cluster: Cluster) 
     assert busy.tried == MAX_CONFLICT_ATTEMPTS
     result = await apply_manifest(wish(live, force=True), cast(Cluster, busy))
     assert result.live and result.live["metadata"]["uid"] != live["metadata"]["uid"]
-    assert result.message == "configmap/a replaced" and result.live["data"] == {"value": "2"}
+    assert result.message == "configmap/a configured" and result.live["data"] == {"value": "2"}
 
 
 @pytest.mark.parametrize("how", [{}, {"replace": True}, {"server_side": True}])
