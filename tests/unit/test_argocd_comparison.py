@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -71,3 +72,8 @@ def test_only_known_differences_are_explained() -> None:
 def test_every_known_difference_is_documented() -> None:
     page = " ".join((ROOT / "docs/reference/argocd.md").read_text().split())
     assert [entry.name for entry in load_known_differences() if entry.reason not in page] == []
+
+
+def test_entry_that_accepts_every_path_names_its_stories() -> None:
+    wide = [entry for entry in load_known_differences() if re.fullmatch(entry.paths, "any.path")]
+    assert [entry.name for entry in wide if re.fullmatch(entry.stories, "any-story")] == []
