@@ -317,6 +317,8 @@ async def test_sync_records_its_caller_and_rollback_restores_the_old_revision(ap
     api.room.repository.push({"hand/one.yaml": a_map("hand", a="2")})
     again = await api.ask("POST", f"{name}/sync", {})
     assert again.code == 200, again
+    # argo: the operation names the commit that the caller could see, so that later ones wait for the next sync
+    assert again.json()["operation"]["sync"]["revision"] == api.room.repository.head
     await api.seen(name, lambda app: len(app["status"]["history"]) == 2 and "operation" not in app)
     back = await api.ask("POST", f"{name}/rollback", {"id": "0"})
     assert back.code == 200, back

@@ -136,8 +136,9 @@ class Pair:
         """Start a sync as `argocd app sync` does: by the operation field, with the options of the Application."""
         policy = self.argocd.list_applications()[name]["spec"].get("syncPolicy", {})
         options = {"syncOptions": policy["syncOptions"]} if policy.get("syncOptions") else {}
-        sync = {"syncStrategy": {"hook": {}}, **options, **operation}
-        self.start_operation(name, {"sync": sync})
+        sync: dict[str, Any] = {"syncStrategy": {"hook": {}}, **options, **operation}
+        retry = {"retry": sync.pop("retry")} if "retry" in sync else {}
+        self.start_operation(name, {"sync": sync, **retry})
 
     def start_operation(self, name: str, operation: Mapping[str, Any]) -> None:
         self.patch_application(name, {"operation": {"initiatedBy": {"username": "admin"}, **operation}})

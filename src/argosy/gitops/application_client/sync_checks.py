@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from argosy.errors import ArgosyError, PolicyError, UnknownRef
 from argosy.gitops.application import Application, Source
 from argosy.gitops.application_client.app_state_reader import ApplicationReader, open_reader
 from argosy.gitops.application_client.application_service import ApplicationService, utc_now
+from argosy.gitops.policy.projects import list_forbidden_sources
 from argosy.gitops.policy.sync_windows import evaluate_sync_windows
 from argosy.gitops.reconciler.local_manifests import (
     LocalManifestsError,
@@ -77,19 +79,38 @@ def needs_override_permission(reader: ApplicationReader, app: Application, refs:
 
 async def check_refs_exist(reader: ApplicationReader, app: Application, refs: Sequence[str]) -> None:
     """argo: refuse a revision that the repository does not have."""
-    source_refs = [(source, ref) for source, ref in zip(app.sources, refs) if ref and not source.chart]
+    if any(refs):
+        await resolve_refs(reader, app, refs)
+
+
+async def resolve_refs(reader: ApplicationReader, app: Application, refs: Sequence[str]) -> tuple[str, ...]:
+    """Return the commits of these refs, or of the Application's own; none if a commit is not known here.
+
+    Raises UnknownRef if a repository does not have one of the given refs.
+    """
+    if list_forbidden_sources(reader.get_project(app), app.sources):
+        return ()  # the engine refuses the operation without reading the repository
+    wanted_refs = [refs[index] if index < len(refs) else "" for index in range(len(app.sources))]
     try:
         async with asyncio.timeout(CHECK_REFS_TIMEOUT_SECONDS):
-            await asyncio.gather(*(_check_ref_exists(reader, app, *source_ref) for source_ref in source_refs))
+            commits = await asyncio.gather(*map(partial(_resolve_ref, reader, app), app.sources, wanted_refs))
     except TimeoutError:
-        return
+        return ()
+    return tuple(commits) if all(commits) else ()
 
 
-async def _check_ref_exists(reader: ApplicationReader, app: Application, source: Source, ref: str) -> None:
+async def _resolve_ref(reader: ApplicationReader, app: Application, source: Source, ref: str) -> str:
+    if source.chart:
+        return ""
     try:
         repositories = reader.reconciler_settings.repositories
-        await repositories.checkout(source.repo_url, ref, project=app.project, tag_prefix=source.tag_prefix)
+        checkout = await repositories.checkout(
+            source.repo_url, ref or source.ref, project=app.project, tag_prefix=source.tag_prefix
+        )
     except UnknownRef:
-        raise
+        if ref:
+            raise
+        return ""
     except ArgosyError:
-        return
+        return ""
+    return checkout.revision

@@ -36,7 +36,7 @@ def a_reader(
     cache = InformerCache()
     metadata = {"name": "argocd-cm", "namespace": "argocd"}
     cache.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data or {}})
-    parsed_project = read_project({"metadata": {"name": "default"}, "spec": project})
+    parsed_project = read_project({"metadata": {"name": "default"}, "spec": {"sourceRepos": ["*"], **project}})
     rules = SimpleNamespace(repositories=repositories, clusters=DestinationClusters())
     desk = SimpleNamespace(control_namespace="argocd")
     return cast(
@@ -105,3 +105,15 @@ def test_deny_window_blocks_manual_sync_unless_manual_sync_is_allowed() -> None:
     sync_checks.check_sync_window(
         a_reader(syncWindows=[{**window, "manualSync": True}]), an_app("https://a.example.com")
     )
+
+
+async def test_commits_of_refs_are_resolved_only_for_permitted_repositories() -> None:
+    class Known:
+        async def checkout(self, url: str, ref: str, **_: object) -> SimpleNamespace:
+            return SimpleNamespace(revision=f"commit of {ref}")
+
+    app, known = an_app("https://git.example.com/a.git"), cast("Repositories", Known())
+    assert await sync_checks.resolve_refs(a_reader(known), app, ()) == ("commit of main",)
+    assert await sync_checks.resolve_refs(a_reader(known), app, ("v1",)) == ("commit of v1",)
+    forbidding = a_reader(known, sourceRepos=["https://other.example.com/*"])
+    assert await sync_checks.resolve_refs(forbidding, app, ()) == ()

@@ -21,9 +21,9 @@ from argosy.gitops.application_client.application_actions import choose_rollback
 from argosy.gitops.application_client.rollback_preview import check_entry_sources_permitted
 from argosy.gitops.application_client.sync_checks import (
     check_local_manifests,
-    check_refs_exist,
     check_sync_window,
     needs_override_permission,
+    resolve_refs,
 )
 from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.body_fields import BodyReader
@@ -46,18 +46,20 @@ async def start_sync(request: RequestContext) -> JsonResponse:
     if has_manifests(body) or needs_override_permission(reader, app, refs):
         request.require_permission("applications", "override", request.rbac_object)
     check_sync_window(reader, app)
-    user = request.caller.display_name
+    user, commits = request.caller.display_name, tuple[str, ...]()
 
     def build_patch(current: Application) -> dict[str, Any]:
         if current.project != app.project:
             raise UserError("the application was moved to another project; try again", where=app.name)
-        return {"operation": build_sync_operation(current, body, user)}
+        return {
+            "operation": build_sync_operation(current, body, user, commits if current.sources == app.sources else ())
+        }
 
     try:
         if has_manifests(body):
             check_local_manifests(reader, app, body.get_texts("manifests"))
         else:
-            await check_refs_exist(reader, app, refs)
+            commits = await resolve_refs(reader, app, refs)
         updated = await service.patch_application(app, build_patch)
     except PolicyError as error:
         return build_precondition_error(error)

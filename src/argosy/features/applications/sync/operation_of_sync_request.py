@@ -27,7 +27,8 @@ def has_manifests(body: BodyReader) -> bool:
     return bool(body.values.get("manifests"))
 
 
-def build_sync_operation(app: Application, body: BodyReader, user: str) -> dict[str, Any]:
+def build_sync_operation(app: Application, body: BodyReader, user: str, commits: Sequence[str] = ()) -> dict[str, Any]:
+    """argo: The operation names the commits, if they are known, so that it syncs what the caller could see."""
     manifests = tuple(body.get_texts("manifests"))
     if manifests:
         check_no_automated_sync(app, is_dry_run=body.get_bool("dryRun"))
@@ -42,6 +43,8 @@ def build_sync_operation(app: Application, body: BodyReader, user: str) -> dict[
         strategy=_read_strategy(body),
     )
     operation = build_operation_from_flags(app, wish, user, list_selected_keys(app, body))
+    if commits:
+        operation["sync"] |= {"revisions": list(commits)} if app.has_many_sources else {"revision": commits[0]}
     if (options := body.get_body("syncOptions")) is not None:
         operation["sync"]["syncOptions"] = options.get_texts("items")  # argo: replace those of the Application
     infos = [{"name": info.get_text("name"), "value": info.get_text("value")} for info in body.get_bodies("infos")]
