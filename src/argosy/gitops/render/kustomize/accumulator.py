@@ -111,7 +111,7 @@ class Accumulator(KustomizationLevel):
                 self._add_base(accumulated, location, path)
                 by_id = None
             else:
-                raise RenderError(format_missing_path(path), where=self.file)
+                raise RenderError(format_missing_path(path, location), where=self.file)
 
     def _add_base(self, accumulated: AccumulatedResources, location: TreeLocation, path: str) -> None:
         level = self.open_base(location, path)
@@ -122,7 +122,7 @@ class Accumulator(KustomizationLevel):
     def _add_component(self, accumulated: AccumulatedResources, path: str) -> None:
         location = self.locate(path)
         if location.kind != "folder":
-            reason = f"{path} is not a folder" if location.kind else format_missing_path(path)
+            reason = f"{path} is not a folder" if location.kind else format_missing_path(path, location)
             raise RenderError(f"components: {reason}", where=self.file)
         level = self.open_base(location, path)
         if not level.kustomization.is_component:
@@ -186,4 +186,4 @@ class Accumulator(KustomizationLevel):
             return self.load_resources(location)
         if location.kind == "folder":
             return self.open_base(location, text).accumulate(AccumulatedResources()).resources.items
-        raise RenderError(format_missing_path(text), where=self.file)
+        raise RenderError(format_missing_path(text, location), where=self.file)

@@ -162,7 +162,8 @@ class KustomizationLevel(EntryCursor):
         location = self.locate(path)
         if location.kind != "file":
             raise RenderError(
-                f"{path} is not a file: use a file" if location.kind else format_missing_path(path), where=self.file
+                f"{path} is not a file: use a file" if location.kind else format_missing_path(path, location),
+                where=self.file,
             )
         return self.check_readable(location, path)
 
@@ -186,5 +187,7 @@ class KustomizationLevel(EntryCursor):
         return location
 
 
-def format_missing_path(path: str) -> str:
-    return f"{path} does not exist: add it or correct the path"
+def format_missing_path(path: str, location: TreeLocation) -> str:
+    """Say what is missing, also in kustomize's words, which users search for."""
+    problem = f"open {location.path}: no such file or directory"
+    return f"{path} does not exist ({problem}): add it or correct the path"

@@ -25,7 +25,8 @@ TOP = "kind: Kustomization\nresources:\n- a.yaml\n- d.yaml\n"
 
 # K stands for kustomization.yaml
 HERE: list[tuple[str, str, str]] = [
-    ("a file that is not there", "resources:\n- a.yaml\n- zz.yaml\n", "K:3: zz.yaml does not exist"),
+    ("a file that is not there", "resources:\n- a.yaml\n- zz.yaml\n",
+     "K:3: zz.yaml does not exist (open zz.yaml: no such file or directory): add it or correct the path"),
     ("a base in yesterday's words", "resources:\n- a.yaml\nbases:\n- zz\n", "K:4: zz does not"),
     ("an unknown field", "resources:\n- a.yaml\nimagez: []\n", "K:3: unknown field imagez"),
     ("a field of the wrong type", TOP + "images:\n- name: x\n  newTag: 1\n", "K:7: images[0].newTag"),
