@@ -64,6 +64,10 @@ class RepositoryUrl:
     def identity(self) -> tuple[str, str, int, tuple[str, ...]]:
         return self.scheme, self.host, self.port, self.segments
 
+    def is_same_login(self, other: RepositoryUrl) -> bool:
+        """True if both are read from the same host, port and protocol, and as the same user."""
+        return (self.scheme, self.host, self.port, self.user) == (other.scheme, other.host, other.port, other.user)
+
     @property
     def canonical(self) -> str:
         """One string for all spellings of a URL, without a user: policies are matched against it."""

@@ -31,6 +31,7 @@ from argosy.gitops.reconciler.local_manifests import (
 from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.reconciler.render_cache import RenderCache, RenderRequest
 from argosy.gitops.source.signatures import build_signature_rule
+from argosy.gitops.source.submodules import add_submodules
 from argosy.gitops.status.conditions import AppCondition, ConditionType
 from argosy.kube.client import Catalog
 from argosy.kube.controller.log_context import add_log_fields
@@ -204,6 +205,7 @@ class DesiredStateBuilder:
                     checkout = await settings.repositories.checkout(
                         source.repo_url, error.rejected_revision, project=project.name
                     )
+                    checkout = await _add_submodules(checkout, source.repo_url, project, settings)
                     message = _format_integrity_error(error, request.sources, number)
                     integrity_errors.append(AppCondition(ConditionType.COMPARISON_ERROR, message))
                 checkouts.append(checkout)
@@ -232,7 +234,7 @@ class DesiredStateBuilder:
         request: DesiredStateRequest,
         settings: ReconcilerSettings,
     ) -> Checkout:
-        return await settings.repositories.checkout(
+        checkout = await settings.repositories.checkout(
             url,
             ref or DEFAULT_REF,
             project=project.name,
@@ -240,6 +242,7 @@ class DesiredStateBuilder:
             max_age=request.max_age,
             signatures=build_signature_rule(find_signature_keys(project, url), settings.signature_keys),
         )
+        return await _add_submodules(checkout, url, project, settings)
 
     def _track_manifests(
         self, app: Application, rendered: Sequence[RenderResult], settings: ReconcilerSettings, kinds: Catalog
@@ -257,6 +260,17 @@ class DesiredStateBuilder:
         keys = [key_of(manifest) for manifest in desired if manifest["metadata"].get("name")]
         tracked = memo.tracked = TrackedManifests(inputs, namespace, desired, conditions, keys)
         return tracked
+
+
+async def _add_submodules(checkout: Checkout, url: str, project: Project, settings: ReconcilerSettings) -> Checkout:
+    """A signature of the revision covers its submodules too, because it names their commits."""
+
+    async def fetch(submodule_url: str, commit: str) -> Checkout:
+        if not permits_source(project, submodule_url):
+            raise PolicyError(f"it is not permitted in project '{project.name}'", where=submodule_url)
+        return await settings.repositories.checkout(submodule_url, commit, project=project.name, parent_url=url)
+
+    return await add_submodules(checkout, url, fetch) if settings.fetches_submodules else checkout
 
 
 def place_and_track(

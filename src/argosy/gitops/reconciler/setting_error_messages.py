@@ -28,6 +28,7 @@ from argosy.gitops.reconciler.settings_of_other_parts_check import (
     is_account_enabled_key,
 )
 from argosy.gitops.source.repository_access_settings import PROTOCOLS_SETTING
+from argosy.gitops.source.submodules import SUBMODULES_SETTING
 
 log = logging.getLogger(__name__)
 ConfigMaps = Mapping[str, Mapping[str, str]]  # data by name of the ConfigMap
@@ -42,7 +43,11 @@ BOOLEAN_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
         "resource.ignoreResourceUpdatesEnabled",
         "application.sync.impersonation.enforced",
     ),
-    "argocd-cmd-params-cm": ("controller.resource.health.persist", "controller.diff.server.side"),
+    "argocd-cmd-params-cm": (
+        "controller.resource.health.persist",
+        "controller.diff.server.side",
+        SUBMODULES_SETTING,
+    ),
 }
 # Keys that restrict what is delivered. Without a good value of one of them, no Application is synced; without one of
 # IN_CLUSTER_ENABLED_KEY, no Application with this cluster as destination.

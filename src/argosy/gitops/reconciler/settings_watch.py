@@ -42,6 +42,7 @@ from argosy.gitops.render import read_build_settings
 from argosy.gitops.source.credentials import HostTrust, read_credentials
 from argosy.gitops.source.repository_access_settings import PROTOCOLS_SETTING, SourceSettings, read_source_settings
 from argosy.gitops.source.repository_mirrors import Repositories
+from argosy.gitops.source.submodules import SUBMODULES_SETTING
 from argosy.gitops.source.webhook_verification import WebhookSecrets, read_webhook_secrets
 from argosy.gitops.sync.auto_sync_decision import HealBackoff
 from argosy.gitops.sync.effective_apply_and_prune_options import SyncSettings
@@ -168,6 +169,7 @@ class SettingsWatcher:
             jitter_seconds=read_interval("timeout.reconciliation.jitter", 60.0, previous.jitter_seconds),
             budget=read_or_keep(partial(_read_budget, argosy_cm), previous.budget),
             confirms_mass_prune=read_or_keep(partial(_asks_mass_prune, argosy_cm), previous.confirms_mass_prune),
+            fetches_submodules=read_boolean(parameters, SUBMODULES_SETTING, default=True),
             persists_resource_health=read_boolean(parameters, "controller.resource.health.persist", default=False),
         )
         faults = [add_location(setting_fault, maps) for setting_fault in (*faults, *describe_invalid_values(maps))]

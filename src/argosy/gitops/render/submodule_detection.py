@@ -36,6 +36,6 @@ def find_submodule(tree: FileTree, path: str) -> str | None:
 
 def format_submodule_error(submodule: str) -> str:
     return (
-        f"{submodule} is a Git submodule, and submodules are not supported: use the submodule's own repository as the"
-        " source, or copy its files into this one"
+        f"{submodule} is a Git submodule whose files are not fetched: check it out, set reposerver.enable.git.submodule"
+        " to true, or use the submodule's own repository as the source"
     )

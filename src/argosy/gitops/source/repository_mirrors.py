@@ -52,7 +52,7 @@ class Repositories:
         self._open_mirrors: dict[Path, Mirror] = {}
         self._chart_repositories: dict[str, ChartRepository] = {}
         self._last_logged: dict[tuple[str, str, str], str] = {}
-        self._location_cache: dict[tuple[str, str], tuple[float, tuple[Any, ...], Path, Mirror]] = {}
+        self._location_cache: dict[tuple[str, str, str], tuple[float, tuple[Any, ...], Path, Mirror]] = {}
 
     async def checkout(
         self,
@@ -63,13 +63,15 @@ class Repositories:
         tag_prefix: str = "",
         max_age: float = 0.0,
         signatures: SignatureRule | None = None,
+        parent_url: str = "",
     ) -> Checkout:
         """Resolve the ref and return its file tree. `max_age`: seconds that the cached list of refs may be old.
 
-        With a signature rule, an unsigned revision raises SignatureError.
+        With a signature rule, an unsigned revision raises SignatureError. `parent_url` is the repository that this is a
+        submodule of: without credentials of its own, it uses those of its parent if both are on the same host.
         """
         try:
-            mirror = self.mirror(url, project=project)
+            mirror = self.mirror(url, project=project, parent_url=parent_url)
             checkout = await mirror.checkout(ref, tag_prefix=tag_prefix, max_age=max_age, signatures=signatures)
         except SourceError as error:
             self._log_change((url, ref, project), str(error))
@@ -147,24 +149,33 @@ class Repositories:
         self._last_logged[request] = message
         log.info("source changed: %s", message)
 
-    def mirror(self, url: str, *, project: str = "") -> Mirror:
+    def mirror(self, url: str, *, project: str = "", parent_url: str = "") -> Mirror:
         rules = (self.settings, self.credentials, self.trust)
-        cached = self._location_cache.get((url, project))
+        cached = self._location_cache.get((url, project, parent_url))
         if cached is not None and cached[0] > time.monotonic() and all(map(operator.is_, cached[1], rules)):
             folder, mirror = cached[2], cached[3]
             if self._open_mirrors.get(folder) is mirror:
                 self._open_mirrors[folder] = self._open_mirrors.pop(folder)
                 return mirror
-        folder, mirror = self._open_mirror(url, project)
+        folder, mirror = self._open_mirror(url, project, parent_url)
         if len(self._location_cache) > MAX_CACHED_LOCATIONS:
             self._location_cache.clear()
-        self._location_cache[url, project] = time.monotonic() + LOCATION_CACHE_SECONDS, rules, folder, mirror
+        self._location_cache[url, project, parent_url] = (
+            time.monotonic() + LOCATION_CACHE_SECONDS,
+            rules,
+            folder,
+            mirror,
+        )
         return mirror
 
-    def _open_mirror(self, url: str, project: str) -> tuple[Path, Mirror]:
+    def _open_mirror(self, url: str, project: str, parent_url: str) -> tuple[Path, Mirror]:
         requested_url = parse_url(url)
         location = self.settings.locate(requested_url)
         credential = None if location.scheme == "file" else find_credential(self.credentials, location, project)
+        if parent_url and (credential is None or not credential.has_credentials):
+            parent = self.settings.locate(parse_url(parent_url))
+            if parent.scheme != "file" and parent.is_same_login(location):
+                credential = find_credential(self.credentials, parent, project) or credential
         folder = self.folder / f"{_mirror_name(location, credential)}.git"
         mirror = self._open_mirrors.pop(folder, None)
         remote = MirrorRemote(

@@ -75,7 +75,7 @@ async def test_submodule_is_an_empty_folder_and_rendering_it_is_rejected(
         tree.read_file("lib/a")
     app = Application(name="app")
     for path in ("lib", "lib/deploy"):
-        with pytest.raises(RenderError, match=f"{path}: lib is a Git submodule, and submodules are not supported"):
+        with pytest.raises(RenderError, match=f"{path}: lib is a Git submodule whose files are not fetched"):
             render(Checkout(tree, "r"), app, Source(path=path))
 
 

@@ -116,7 +116,7 @@ MODULES = '[submodule "lib"]\n\tpath = vendor/lib\n\turl = https://example.com/l
 def test_path_in_a_submodule_is_refused_as_unsupported(path: str) -> None:
     """Git lists a submodule as a folder; its files are in another repository."""
     tree = TextTree({".gitmodules": MODULES, "vendor/other.yaml": ""})
-    with pytest.raises(RenderError, match="vendor/lib is a Git submodule, and submodules are not supported"):
+    with pytest.raises(RenderError, match="vendor/lib is a Git submodule whose files are not fetched"):
         resolve_source_folder(tree, path)
 
 

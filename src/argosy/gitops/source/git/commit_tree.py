@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 
 from argosy.errors import CorruptSource, SourceError, SourceTooLarge
 from argosy.gitops.application.file_tree_protocol import TreeEntry
+from argosy.gitops.source.git.gitmodules import GITMODULES_FILE, Submodule, read_gitmodules
 from argosy.gitops.source.git.object_reader import ObjectReader
 from argosy.gitops.source.validated_path_components import split_path
 
@@ -35,6 +36,7 @@ class GitTree:
     def __init__(self, objects: ObjectReader, id: str) -> None:
         self.objects = objects
         self.id = id
+        self.submodules: Sequence[tuple[Submodule, str]] | None = None  # None: not loaded yet
 
     def __getstate__(self) -> tuple[ObjectReader, str]:
         return self.objects, self.id
@@ -60,6 +62,18 @@ class GitTree:
             raise SourceError("is a folder, not a file", where=path)
         return self.objects.read(match.entry.id).content
 
+    def load_submodules(self) -> Sequence[tuple[Submodule, str]]:
+        """Return the submodules with their commits. As in git, a path without a submodule in the commit is ignored."""
+        entry = self.find_entry(GITMODULES_FILE)
+        submodules: list[tuple[Submodule, str]] = []
+        if entry is not None and entry.kind == "file":
+            for submodule in read_gitmodules(self.read_file(GITMODULES_FILE).decode("utf-8", "replace")):
+                match = self._find_entry(submodule.path)
+                if match is not None and match.is_submodule:
+                    submodules.append((submodule, match.entry.id))
+        self.submodules = submodules
+        return submodules
+
     def _find_entry(self, path: str) -> _FolderEntry | None:
         current = _FolderEntry(TreeEntry("", "folder", self.id), is_submodule=False)
         for part in split_path(path):
@@ -77,7 +91,7 @@ class GitTree:
             ancestor = "/".join(parts[:count])
             match = self._find_entry(ancestor)
             if match and match.is_submodule:
-                return f"{ancestor} is a submodule, which is not fetched; add its repository as a separate source"
+                return f"{ancestor} is a submodule that is not fetched; add its repository as a separate source"
             if match and match.entry.kind == "link":
                 return f"{ancestor} is a link, not a folder"
         return "no such file in the repository"

@@ -1,0 +1,91 @@
+"""Sources with Git submodules: their files are fetched at the commits that the repository names."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import Any
+
+import pytest
+
+from support.engine import CONTROL, Repository, Room, config_map
+
+pytestmark = pytest.mark.anyio
+ALLOW_LOCAL = ("-c", "protocol.file.allow=always")
+
+
+def git(repository: Repository, *arguments: str, folder: str = ".") -> None:
+    command = ["git", "-C", str(repository.path / folder), *ALLOW_LOCAL, *arguments]
+    subprocess.run(command, check=True, capture_output=True)
+
+
+def add_library(room: Room, url: str = "../library", **extra: Any) -> Repository:
+    """Create a repository with one ConfigMap, and add it to the Room's repository as app/lib."""
+    library = Repository(room.repository.path.parent / "library")
+    library.push({"shared.yaml": config_map("shared", a="one"), **extra})
+    git(room.repository, "remote", "add", "origin", room.repository.url)
+    git(room.repository, "submodule", "add", "--quiet", url, "app/lib")
+    return library
+
+
+async def deliver_commit(room: Room) -> None:
+    revision = room.repository.push({})
+    await room.annotate(refresh="normal")
+    await room.until_synced(revision)
+
+
+async def test_files_of_a_submodule_are_delivered_updated_and_pruned(room: Room) -> None:
+    library = add_library(room)
+    first = room.repository.push({"app/settings.yaml": config_map(a="one")})
+    await room.deliver(
+        source={
+            "repoURL": room.repository.url,
+            "path": "app",
+            "targetRevision": "main",
+            "directory": {"recurse": True},
+        },
+        syncPolicy={"automated": {"prune": True}},
+    )
+    await room.until_synced(first)
+    assert (await room.get("ConfigMap", "shared") or {})["data"] == {"a": "one"}
+    library.push({"shared.yaml": config_map("shared", a="two")})
+    git(room.repository, "pull", "--quiet", "origin", "main", folder="app/lib")
+    await deliver_commit(room)
+    assert (await room.get("ConfigMap", "shared") or {})["data"] == {"a": "two"}
+    git(room.repository, "rm", "--quiet", "-f", "app/lib")
+    await deliver_commit(room)
+    assert await room.get("ConfigMap", "shared") is None
+
+
+async def test_submodules_of_a_submodule_are_fetched(room: Room) -> None:
+    inner = Repository(room.repository.path.parent / "inner")
+    inner.push({"inner.yaml": config_map("inner", a="one")})
+    library = Repository(room.repository.path.parent / "library")
+    git(library, "submodule", "add", "--quiet", inner.url, "inner")
+    library.push({})
+    git(room.repository, "submodule", "add", "--quiet", library.url, "lib")
+    revision = room.repository.push({})
+    source = {"repoURL": room.repository.url, "path": "lib/inner", "targetRevision": "main"}
+    await room.deliver(source=source, syncPolicy={"automated": {}})
+    await room.until_synced(revision)
+    assert await room.get("ConfigMap", "inner") is not None
+
+
+async def test_submodule_that_the_project_does_not_permit_stops_the_comparison(room: Room) -> None:
+    library = add_library(room)
+    room.repository.push({"app/settings.yaml": config_map(a="one")})
+    await room.project(sourceRepos=[room.repository.url])
+    await room.deliver(project="team", syncPolicy={"automated": {}})
+    message = await room.until_condition("ComparisonError")
+    assert f"{library.path}: it is not permitted in project 'team' (submodule app/lib of " in message
+    assert await room.get("ConfigMap", "settings") is None
+
+
+async def test_submodules_are_left_out_if_they_are_disabled(room: Room) -> None:
+    parameters = {"reposerver.enable.git.submodule": "false"}
+    metadata = {"name": "argocd-cmd-params-cm", "namespace": CONTROL}
+    await room.cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": parameters})
+    add_library(room)
+    room.repository.push({})
+    await room.deliver(source={"repoURL": room.repository.url, "path": "app/lib", "targetRevision": "main"})
+    message = await room.until_condition("ComparisonError")
+    assert "app/lib is a Git submodule whose files are not fetched" in message
