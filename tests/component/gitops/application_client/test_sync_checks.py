@@ -108,12 +108,12 @@ def test_deny_window_blocks_manual_sync_unless_manual_sync_is_allowed() -> None:
 
 
 async def test_commits_of_refs_are_resolved_only_for_permitted_repositories() -> None:
-    class Known:
+    class Resolving:
         async def checkout(self, url: str, ref: str, **_: object) -> SimpleNamespace:
             return SimpleNamespace(revision=f"commit of {ref}")
 
-    app, known = an_app("https://git.example.com/a.git"), cast("Repositories", Known())
-    assert await sync_checks.resolve_refs(a_reader(known), app, ()) == ("commit of main",)
-    assert await sync_checks.resolve_refs(a_reader(known), app, ("v1",)) == ("commit of v1",)
-    forbidding = a_reader(known, sourceRepos=["https://other.example.com/*"])
+    app, repositories = an_app("https://git.example.com/a.git"), cast("Repositories", Resolving())
+    assert await sync_checks.resolve_refs(a_reader(repositories), app, ()) == ("commit of main",)
+    assert await sync_checks.resolve_refs(a_reader(repositories), app, ("v1",)) == ("commit of v1",)
+    forbidding = a_reader(repositories, sourceRepos=["https://other.example.com/*"])
     assert await sync_checks.resolve_refs(forbidding, app, ()) == ()
