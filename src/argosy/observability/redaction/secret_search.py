@@ -7,6 +7,7 @@ unchanged Secrets; keeps a long value: only a few bytes of each block, and the S
 from __future__ import annotations
 
 import base64
+import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -29,6 +30,8 @@ from argosy.observability.redaction.secret_text_extraction import LongValue, ext
 BLOCK_BYTES: Final = 32  # bytes kept per block
 BLOCK_STEP_BYTES: Final = 256  # distance between blocks
 MAX_BLOCKS: Final = 256  # blocks per value
+_PEM_BEGIN: Final = re.compile(rb"\s*-----BEGIN [A-Z0-9 ]{1,40}-----\s*")
+_PEM_END: Final = re.compile(rb"-----END [A-Z0-9 ]{1,40}-----\s*\Z")
 MAX_RELEASE_BLOCKS: Final = 8  # a Helm release is compressed, so no part of it is shown
 
 ListSecrets = Callable[[], Iterable[Manifest]]
@@ -245,11 +248,26 @@ class SecretSearch:
 
 
 def _block_offsets(form: bytes, long: LongValue) -> Iterator[int]:
-    """Yield the start of each block; the last one ends at the end of the value."""
+    """Yield the start of each block; the last one ends at the end of the value.
+
+    The first and the last line of PEM are in no block: they are the same in every certificate.
+    """
     max_blocks = MAX_RELEASE_BLOCKS if long.is_release else MAX_BLOCKS
     step = max(BLOCK_STEP_BYTES, len(form) // max_blocks)
-    yield from range(0, len(form) - BLOCK_BYTES, step)
-    yield len(form) - BLOCK_BYTES
+    first, last = _find_pem_content(form, long)
+    yield from range(first, last - BLOCK_BYTES, step)
+    yield last - BLOCK_BYTES
+
+
+def _find_pem_content(form: bytes, long: LongValue) -> tuple[int, int]:
+    """Return the range between the boundaries of PEM; the whole range of another value."""
+    decoded = long.decode()
+    begin, end = _PEM_BEGIN.match(decoded), _PEM_END.search(decoded)
+    if begin is None or end is None or end.start() - begin.end() < 2 * BLOCK_BYTES:
+        return 0, len(form)
+    if form == decoded:
+        return begin.end(), end.start()
+    return -(-begin.end() // 3) * 4, end.start() // 3 * 4  # in base64, 3 bytes are 4 characters
 
 
 @lru_cache(4)

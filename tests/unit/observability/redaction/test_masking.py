@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import io
 import json
 import logging
@@ -220,3 +221,22 @@ def test_log_lines_contain_no_known_value() -> None:
         log.removeHandler(channel)
     assert CANARY not in out.getvalue()
     assert "with 1 of them" in out.getvalue()
+
+
+def pem(kind: str, seed: str) -> str:
+    content = base64.encodebytes(b"".join(hashlib.sha256(f"{seed}{i}".encode()).digest() for i in range(40))).decode()
+    return f"-----BEGIN {kind}-----\n{content}-----END {kind}-----\n"
+
+
+@pytest.mark.parametrize("kind", ["CERTIFICATE", "PRIVATE KEY"])
+@pytest.mark.parametrize("ending", ["", "\n"])
+def test_pem_is_masked_and_other_pem_with_the_same_first_and_last_line_is_not(kind: str, ending: str) -> None:
+    own, other = pem(kind, "own").strip() + ending, pem(kind, "other").strip() + ending
+    masked = mask(secret(own))
+    for form in forms(other):
+        assert masked.mask_text_bytes(json.dumps({"data": form}).encode()) == json.dumps({"data": form}).encode()
+    for form in forms(own):
+        text = masked.mask_text_bytes(json.dumps({"data": f"<{form}>"}).encode()).decode()
+        lines = own.split("\n")[1:-2]
+        assert not any(line in text for line in lines)
+        assert not any(base64.b64encode(own.encode()).decode()[i : i + 40] in text for i in range(40, 1000, 100))
