@@ -26,7 +26,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         "annotations fair_share command_modules kube.resource_key languages.cron languages.go_regexp",
         "errors kube.well_known_kinds",
         "kube.objects",
-        "isolation http_client observability kube.patch kube.schema",
+        "isolation http_client grpc_client observability kube.patch kube.schema",
         "languages kube.client",
         "kube.controller",
         "gitops.application",
@@ -107,7 +107,7 @@ OWNERS = {
     "cel": {"kube.schema"},
     "re2": {"languages.go_regexp"},
     "cryptography": {"sandbox", "kube.client.tls", "http_client.github_app_jwt", "web.auth"},
-    "h2": {"features.serve.http2.connection"},
+    "h2": {"features.serve.http2.connection", "grpc_client"},
     "helm_python": {"gitops.render.helm.worker"},
     "http.client": {
         "features.local_sandbox.storage_error_from_readyz",

@@ -20,6 +20,7 @@ class ServeOptions:
     is_tls: bool = False
     is_simulated: bool = False
     repository: Path | None = None  # delivery repository, for promotions
+    plugin_sockets: str = ""  # folder with the sockets of plug-ins in sidecars; empty: none
     notebook_runs_folder: Path | None = None  # data folder of a local cluster, which stores its notebook runs
     version: str = ""
     title: str = "argosy"

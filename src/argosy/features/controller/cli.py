@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from argosy.cli.cluster_flags import add_target_flags, read_target_options
 from argosy.cli.log_flags import add_log_flags, print_line, start_logging
+from argosy.cli.plugin_sockets_flag import add_plugin_sockets_flag, read_plugin_sockets_folder
 from argosy.cli.port_validation import check_port
 from argosy.cli.seconds_flag_parser import parse_seconds
 
@@ -48,6 +49,7 @@ def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
     parser.add_argument("--mirrors", type=Path, metavar="DIR", help="folder for Git mirrors")
     parser.add_argument("--workers", type=int, default=8, metavar="N", help="concurrent reconciliations (default: 8)")
     parser.add_argument("--renderers", type=int, default=2, metavar="N", help="render processes (default: 2)")
+    add_plugin_sockets_flag(parser)
     help_text = "disable leader election; only if no other engine works on the cluster"
     parser.add_argument("--no-leader-elect", action="store_true", help=help_text)
     help_text = "shard the Applications over all controllers started with this flag, instead of leader election"
@@ -81,6 +83,7 @@ def run_controller(args: argparse.Namespace) -> int:
             target=read_target_options(args),
             namespace=args.namespace,
             mirrors=args.mirrors,
+            plugin_sockets=read_plugin_sockets_folder(args),
             uses_leader_election=not args.no_leader_elect,
             is_sharded=bool(args.shards),
             workers=max(1, args.workers),

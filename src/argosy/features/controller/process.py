@@ -50,6 +50,7 @@ class ControllerOptions:
     target: TargetOptions = field(default_factory=TargetOptions)
     namespace: str = ""
     mirrors: Path | None = None
+    plugin_sockets: str = ""  # folder with the sockets of plug-ins in sidecars; empty: none
     uses_leader_election: bool = True
     is_sharded: bool = False  # shards the Applications with other controllers
     workers: int = 8
@@ -177,6 +178,7 @@ async def _run_engine(
         wave_delay_seconds=0.0 if target.is_embedded else 2.0,
         workers=options.workers,
         render_workers=options.renderers,
+        plugin_sockets=options.plugin_sockets,
         event_reasons=options.event_reasons,
     )
 

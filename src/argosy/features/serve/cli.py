@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from argosy.cli.cluster_flags import add_target_flags, read_target_options
 from argosy.cli.log_flags import add_log_flags, start_logging
+from argosy.cli.plugin_sockets_flag import add_plugin_sockets_flag, read_plugin_sockets_folder
 from argosy.cli.port_validation import check_port
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
     parser.add_argument("--hostname", action="append", default=[], metavar="NAME", help=help_text)
     help_text = "Git clone for promotions (default: environments are read-only)"
     parser.add_argument("--repo", type=Path, metavar="DIR", help=help_text)
+    add_plugin_sockets_flag(parser)
     help_text = "also serve /healthz, /livez, /readyz and /metrics on this port, without a login (default: off)"
     parser.add_argument("--metrics-port", type=int, default=0, metavar="N", help=help_text)
     parser.add_argument("--no-browser", action="store_true", help="do not open a browser")
@@ -71,6 +73,7 @@ def run_serve(args: argparse.Namespace) -> int:
         key=args.tls_key,
         hostnames=tuple(args.hostname),
         repository=args.repo,
+        plugin_sockets=read_plugin_sockets_folder(args),
         metrics_port=args.metrics_port,
     )
 

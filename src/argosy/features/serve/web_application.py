@@ -37,7 +37,9 @@ async def open_web_application(
     process_pool: ProcessPool | None = None,
 ) -> AsyncIterator[WebApplication]:
     control = namespace or await find_control_namespace(cluster)
-    service = ApplicationService(cluster, cluster_name, control, control, opener=open_cluster)
+    service = ApplicationService(
+        cluster, cluster_name, control, control, opener=open_cluster, plugin_sockets=options.plugin_sockets
+    )
     codes = LoginCodes(folder) if options.is_loopback else None  # one-time codes only on loopback
     async with open_cluster_view(service, repositories, process_pool) as cluster_view:
         identities = Authenticator(cluster, cluster_view, control, cookie=session_cookie_name(options), codes=codes)

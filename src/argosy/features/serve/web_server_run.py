@@ -55,6 +55,7 @@ class WebServerOptions:
     key: Path | None = None
     hostnames: tuple[str, ...] = ()
     repository: Path | None = None  # for promotions
+    plugin_sockets: str = ""  # folder with the sockets of plug-ins in sidecars; empty: none
     notebook_runs: Path | None = None  # data folder of a local cluster, with the runs of its notebooks
     metrics_port: int = 0
     folder: Path | None = None  # None: the user's state folder
@@ -261,6 +262,7 @@ def _build_serve_options(options: WebServerOptions, port: int, certificate: Serv
         is_tls=certificate is not None,
         is_simulated=options.is_simulated,
         repository=options.repository,
+        plugin_sockets=options.plugin_sockets,
         notebook_runs_folder=options.notebook_runs,
         version=f"v{__version__}",
         port=port,

@@ -15,6 +15,7 @@ class TreeEntry(NamedTuple):
     name: str
     kind: Literal["file", "folder", "link"]
     id: str
+    is_executable: bool = False  # only of a file
 
 
 class FileTree(Protocol):

@@ -50,7 +50,7 @@ from argosy.gitops.source.repository_mirrors import Repositories
 from argosy.gitops.workspace.command_file_tree_cache import find_cache_folder
 from argosy.isolation import WorkerPool
 from argosy.isolation.trusted_process_pool import ProcessPool
-from argosy.kube.client import Catalog, Cluster, User
+from argosy.kube.client import Catalog, User
 from argosy.kube.controller import InformerCache
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey
@@ -76,10 +76,10 @@ class ApplicationReader:
         pool: WorkerPool,
         cache: InformerCache | None = None,
     ) -> None:
-        self.service, self.pool = service, pool
-        self.cluster: Cluster = service.cluster
+        self.service, self.pool, self.cluster = service, pool, service.cluster
         self.cache = InformerCache() if cache is None else cache
-        self.settings = SettingsWatcher(self.cache, repositories, pool, control_namespace=service.control_namespace)
+        ns, sockets = service.control_namespace, service.plugin_sockets
+        self.settings = SettingsWatcher(self.cache, repositories, pool, control_namespace=ns, plugin_sockets=sockets)
         self._render_pool, self.memos = render_pool, AppMemos()
         self._comparison_memos = self.memos
         self.desired_states = DesiredStateBuilder(RenderCache(render_pool, self.memos), self.memos)

@@ -44,6 +44,7 @@ class ApplicationService:
     namespace: str  # default namespace of Applications
     acting_user: str = ""  # user that a server acts for; empty: the user of this process
     opener: ClusterOpener | None = None  # opens other clusters; None if not possible
+    plugin_sockets: str = ""  # folder with the sockets of plug-ins in sidecars; empty: none
 
     async def find_user(self) -> str:
         """Return the current user: as the cluster reports it, else the local user name."""

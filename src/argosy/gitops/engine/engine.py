@@ -78,6 +78,7 @@ class EngineOptions:
     wave_delay_seconds: float = 2.0
     workers: int = 8
     render_workers: int = 2
+    plugin_sockets: str = ""  # folder with the sockets of plug-ins in sidecars; empty: none
     event_reasons: frozenset[str] = ALL_EVENT_REASONS  # Events with other reasons are not written
     grace_seconds: float = 5.0  # seconds that a running reconciliation or sync step has to finish at shutdown
 
@@ -105,9 +106,7 @@ class Engine:
         self._own_render_pool = self.render_pool if render_pool is None else None
         self.repositories = repositories or Repositories(options.mirror_folder, SourceSettings())
         self.repositories.on_request = self.counters.count_git_request
-        self.settings = SettingsWatcher(
-            self.cache, self.repositories, self.pool, control_namespace=namespace, wave_delay=options.wave_delay_seconds
-        )
+        self.settings = self._build_settings_watcher(namespace)
         self.watched = WatchedCluster(
             cluster,
             self.cache,
@@ -154,6 +153,16 @@ class Engine:
 
     def _find_project(self, app: ResourceKey) -> str:
         return self.controller.find_project(app)
+
+    def _build_settings_watcher(self, namespace: str) -> SettingsWatcher:
+        return SettingsWatcher(
+            self.cache,
+            self.repositories,
+            self.pool,
+            control_namespace=namespace,
+            wave_delay=self.options.wave_delay_seconds,
+            plugin_sockets=self.options.plugin_sockets,
+        )
 
     def _build_reconciler(self) -> Reconciler:
         reconciler = Reconciler(

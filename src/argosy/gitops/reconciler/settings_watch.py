@@ -38,7 +38,7 @@ from argosy.gitops.reconciler.setting_error_messages import (
     describe_invalid_values,
     find_key,
 )
-from argosy.gitops.render import read_build_settings
+from argosy.gitops.render import read_build_settings, read_sidecar_settings
 from argosy.gitops.source.credentials import HostTrust, read_credentials
 from argosy.gitops.source.repository_access_settings import PROTOCOLS_SETTING, SourceSettings, read_source_settings
 from argosy.gitops.source.repository_mirrors import Repositories
@@ -81,9 +81,10 @@ class SettingsWatcher:
         *,
         control_namespace: str,
         wave_delay: float = 2.0,
+        plugin_sockets: str = "",  # the folder with the sockets of plug-ins in sidecars; empty: none
     ) -> None:
         self._cache, self._confined = cache, confined
-        self._wave_delay = wave_delay
+        self._wave_delay, self._plugin_sockets = wave_delay, plugin_sockets
         self.control_namespace = control_namespace
         self._assessor = HealthAssessor(HealthRules(), confined)
         self._check_failures = CheckFailureLog()
@@ -144,12 +145,13 @@ class SettingsWatcher:
         faults += [*diff.faults, *self._update_health_checks(argocd_cm, argosy_cm)]
         projects, project_faults = self._read_projects()
         access = read_access_policy(self._read_config_map(RBAC_CM))
+        sidecars = read_sidecar_settings(self._plugin_sockets, parameters)
         maps = {ARGOSY_CM: argosy_cm, ARGOCD_CM: argocd_cm, PARAMETERS_CM: parameters}
         settings = replace(
             previous,
             evaluate_jq=evaluate_jq,
             access=previous.access if access.faults else access,
-            build=read_or_keep(partial(read_build_settings, argocd_cm, argosy_cm), previous.build),
+            build=read_or_keep(partial(read_build_settings, argocd_cm, argosy_cm, sidecars=sidecars), previous.build),
             tracking=tracking,
             exclusions=exclusions,
             diff=diff,

@@ -5,10 +5,14 @@ Never: reads a cluster, the network, or a file outside the given trees.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from argosy.errors import RenderError
 from argosy.gitops.application import Application, Source
+from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.application.step_results import Checkout, RenderInput, RenderResult
 from argosy.gitops.render.build_environment import build_environment
 from argosy.gitops.render.input_fingerprints import (
@@ -28,11 +32,15 @@ from argosy.gitops.render.settings import (
     FetchTree,
     RenderLimits,
     read_build_settings,
+    read_sidecar_settings,
 )
 from argosy.gitops.render.source_override_files import apply_source_overrides
 from argosy.gitops.render.submodule_detection import find_submodule, format_submodule_error
 from argosy.gitops.render.tool_detection import detect_tool, resolve_source_folder
-from argosy.gitops.render.tool_dispatch import RenderJob, run_tool
+from argosy.gitops.render.tool_dispatch import RenderJob, ToolOutput, run_tool
+
+if TYPE_CHECKING:
+    from argosy.gitops.render.sidecar_plugins.sidecar_session import FindGitEnvironment, SidecarSession
 
 __all__ = [
     "BuildSettings",
@@ -44,6 +52,7 @@ __all__ = [
     "are_inputs_unchanged",
     "build_environment",
     "read_build_settings",
+    "read_sidecar_settings",
     "render",
     "render_application",
 ]
@@ -59,10 +68,12 @@ def render(
     refs: Mapping[str, Checkout] | None = None,
     fetch: FetchTree | None = None,
     fetch_charts: FetchCharts | None = None,
+    find_git_environment: FindGitEnvironment | None = None,
 ) -> RenderResult:
     """Render one source. `refs` holds the checkouts that `$alias/` paths refer to.
 
     `fetch` fetches remote bases, `fetch_charts` the dependencies of a chart that are not in the repository.
+    `find_git_environment` is called for a plug-in that wants credentials.
     """
     inputs: dict[RenderInput, str] = {}
     tree = RecordingTree(checkout.tree, "", inputs)
@@ -75,7 +86,7 @@ def render(
     job = RenderJob(
         tree=tree,
         folder=folder,
-        tool=detect_tool(tree, folder, source, settings, notes),
+        tool="",
         app=app,
         source=source,
         settings=settings,
@@ -85,15 +96,37 @@ def render(
         },
         fetch=RecordingFetch(fetch, inputs) if fetch else None,
         fetch_charts=fetch_charts,
+        find_git_environment=find_git_environment,
         notes=notes,
     )
-    manifests, origins = run_tool(job)
+    tool, (manifests, origins) = _detect_and_run_tool(job, checkout.tree)
     paths = app.annotations.get(GENERATE_PATHS_ANNOTATION, "")
     if paths and not source.chart and has_folder_ids(checkout.tree):
         inputs.update(build_generate_path_inputs(checkout.tree, paths, source.path))
     # A copy: inputs that origins read later do not belong to the render.
     all_inputs = SerializedRenderInputs({**build_folder_inputs(checkout.tree, "", inputs), **inputs})
-    return RenderResult(manifests, origins, all_inputs, job.tool, tuple(notes))
+    return RenderResult(manifests, origins, all_inputs, tool, tuple(notes))
+
+
+def _detect_and_run_tool(job: RenderJob, tree: FileTree) -> tuple[str, ToolOutput]:
+    with _open_sidecars(job, tree) as sidecars:
+        has_sidecar = None if sidecars is None else lambda: sidecars.find_plugin() is not None
+        tool = detect_tool(job.tree, job.folder, job.source, job.settings, job.notes, has_sidecar)
+        return tool, run_tool(replace(job, tool=tool, sidecars=sidecars))
+
+
+@contextmanager
+def _open_sidecars(job: RenderJob, tree: FileTree) -> Iterator[SidecarSession | None]:
+    """`tree` is not a RecordingTree: plug-ins get all files, so their output counts for one commit only."""
+    if not job.settings.sidecars.folder:
+        yield None
+        return
+    from argosy.gitops.render.sidecar_plugins.sidecar_session import SidecarSource, open_sidecar_session
+
+    generate_paths = job.app.annotations.get(GENERATE_PATHS_ANNOTATION, "")
+    source = SidecarSource(tree, job.folder, job.source.plugin, job.environment, generate_paths)
+    with open_sidecar_session(source, job.settings.sidecars) as session:
+        yield session
 
 
 def render_application(

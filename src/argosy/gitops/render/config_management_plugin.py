@@ -36,15 +36,11 @@ def generate_manifests(
     *,
     limits: ProgramLimits = PLUGIN_LIMITS,
 ) -> list[Manifest]:
-    """Run the plug-in named by the source, or else the first plug-in whose globs match a file in the folder."""
+    """Run the declared plug-in that `find_declared_plugin` finds. Raises RenderError if there is none."""
     options = options or PluginOptions()
-    name = options.name or _discover_plugin(tree, folder, plugins)
-    if name not in plugins:
-        plugin_names = ", ".join(sorted(plugins)) or "none"
-        message = (
-            f"unknown plug-in {name!r} (declared: {plugin_names}); declare it as {_SETTING_PREFIX}{name} in argosy-cm"
-        )
-        raise RenderError(message, where=folder or ".")
+    name = find_declared_plugin(tree, folder, options, plugins)
+    if not name:
+        raise _build_unknown_error(options.name, folder, plugins)
     plugin = plugins[name]
     limits = replace(limits, wall=plugin.timeout_seconds, cpu=plugin.timeout_seconds)
     # argo: a plug-in gets a writable copy of the whole repository, and runs in the source's folder.
@@ -78,13 +74,24 @@ def _list_parameter_variables(parameter: Mapping[str, Any]) -> list[tuple[str, s
     return [("PARAM_" + re.sub(r"[^A-Z0-9_]", "_", (name + key).upper()), str(text)) for key, text in suffixed_values]
 
 
-def _discover_plugin(tree: FileTree, folder: str, plugins: Mapping[str, PluginCommand]) -> str:
+def find_declared_plugin(
+    tree: FileTree, folder: str, options: PluginOptions | None, plugins: Mapping[str, PluginCommand]
+) -> str:
+    """Return the plug-in that the source names, or else the first whose globs match a file there; "" if none."""
+    if options and options.name:
+        return options.name if options.name in plugins else ""
     names = [entry.name for entry in tree.list_folder(folder)]
     for name, plugin in plugins.items():
         patterns = [compile_glob(text, _SETTING_PREFIX + name) for text in plugin.file_globs]
         if any(pattern.fullmatch(text) for pattern in patterns for text in names):
             return name
-    raise RenderError(
-        "no plug-in matches the files here; set source.plugin.name, or `files` of a plug-in in argosy-cm",
-        where=folder or ".",
-    )
+    return ""
+
+
+def _build_unknown_error(name: str, folder: str, plugins: Mapping[str, PluginCommand]) -> RenderError:
+    if not name:
+        message = "no plug-in matches the files here; set source.plugin.name, or `files` of a plug-in in argosy-cm"
+        return RenderError(message, where=folder or ".")
+    plugin_names = ", ".join(sorted(plugins)) or "none"
+    message = f"unknown plug-in {name!r} (declared: {plugin_names}); declare it as {_SETTING_PREFIX}{name} in argosy-cm"
+    return RenderError(message, where=folder or ".")

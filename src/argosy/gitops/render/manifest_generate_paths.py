@@ -22,9 +22,14 @@ GENERATE_PATHS_SCOPE: Final = "paths"
 
 def build_generate_path_inputs(tree: FileTree, annotation: str, source_path: str) -> dict[RenderInput, str]:
     """Return one input per path of the annotation; empty if the annotation is empty."""
+    paths = list_generate_paths(annotation, source_path)
+    return {RenderInput(GENERATE_PATHS_SCOPE, path): _compute_path_id(tree, path) for path in paths}
+
+
+def list_generate_paths(annotation: str, source_path: str) -> list[str]:
+    """Return the paths of the annotation from the root of the tree."""
     items = [item.strip() for item in annotation.split(";")]
-    paths = {_resolve_from_root(item, source_path) for item in items if item}
-    return {RenderInput(GENERATE_PATHS_SCOPE, path): _compute_path_id(tree, path) for path in sorted(paths)}
+    return sorted({_resolve_from_root(item, source_path) for item in items if item})
 
 
 def are_generate_paths_unchanged(inputs: Mapping[RenderInput, str], trees: Mapping[str, FileTree]) -> bool:

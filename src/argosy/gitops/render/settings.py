@@ -54,6 +54,17 @@ class PluginCommand(NamedTuple):
     timeout_seconds: float = 60.0
 
 
+class SidecarSettings(NamedTuple):
+    """Config management plug-ins that run in containers of their own, as Argo CD's sidecars do."""
+
+    folder: str = ""  # with a socket for each plug-in; empty: there are none
+    excluded_globs: tuple[str, ...] = ()  # of paths that plug-ins do not get
+    sends_generate_paths_only: bool = False  # the folder that manifest-generate-paths has in common, not all files
+
+
+NO_SIDECARS: Final = SidecarSettings()
+
+
 @dataclass(frozen=True, slots=True)
 class BuildSettings:
     """Settings that apply to all sources."""
@@ -64,6 +75,7 @@ class BuildSettings:
     kustomize_options: tuple[str, ...] = ()
     kustomize_binaries: Mapping[str, str] = field(default_factory=dict)  # version → path of the program
     plugins: Mapping[str, PluginCommand] = field(default_factory=dict)
+    sidecars: SidecarSettings = NO_SIDECARS
     limits: RenderLimits = field(default_factory=RenderLimits)
 
     @property
@@ -84,7 +96,11 @@ class BuildSettings:
 
 
 def read_build_settings(
-    argocd: Mapping[str, str], argosy: Mapping[str, str] | None = None, *, kube_version: str = DEFAULT_KUBE_VERSION
+    argocd: Mapping[str, str],
+    argosy: Mapping[str, str] | None = None,
+    *,
+    kube_version: str = DEFAULT_KUBE_VERSION,
+    sidecars: SidecarSettings = NO_SIDECARS,
 ) -> BuildSettings:
     """Read Argo CD's keys, and the keys that only argosy has."""
     argosy = argosy or {}
@@ -100,10 +116,21 @@ def read_build_settings(
             **_select_by_prefix(argosy, "kustomize.binary."),
         },
         plugins={name: _read_plugin(name, text) for name, text in _select_by_prefix(argosy, "render.plugin.").items()},
+        sidecars=sidecars,
         limits=RenderLimits(
             manifests=_read_positive_integer(argosy, "render.limit.manifests", RenderLimits().manifests),
             manifest_bytes=_read_positive_integer(argosy, "render.limit.bytes", RenderLimits().manifest_bytes),
         ),
+    )
+
+
+def read_sidecar_settings(folder: str, parameters: Mapping[str, str]) -> SidecarSettings:
+    """Read the keys of argocd-cmd-params-cm. The folder is the operator's: no ConfigMap names it."""
+    globs = parameters.get("reposerver.plugin.tar.exclusions", "").split(";")
+    return SidecarSettings(
+        folder,
+        tuple(glob for glob in map(str.strip, globs) if glob),
+        read_boolean(parameters, "reposerver.plugin.use.manifest.generate.paths", default=False),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from argosy.errors import RenderError
@@ -38,10 +39,16 @@ def resolve_source_folder(tree: FileTree, path: str) -> str:
 
 
 def detect_tool(
-    tree: FileTree, folder: str, source: Source, settings: BuildSettings, notes: list[str] | None = None
+    tree: FileTree,
+    folder: str,
+    source: Source,
+    settings: BuildSettings,
+    notes: list[str] | None = None,
+    has_sidecar: Callable[[], bool] | None = None,
 ) -> str:
     """Return the tool that the source configures, or else the tool that the files in its folder belong to.
 
+    `has_sidecar` says whether a plug-in of the installation's sidecars supports the source.
     argo: a disabled tool counts as not installed: its files are read as they are. A note says so.
     """
     options_by_tool = {
@@ -55,7 +62,7 @@ def detect_tool(
     if len(configured_tools) > 1:
         message = f"the source has settings for {' and '.join(configured_tools)}: keep those of one tool"
         raise RenderError(message, where=where)
-    tools = configured_tools or _list_tools_of_files(tree, folder, settings, where)
+    tools = configured_tools or _list_tools_of_files(tree, folder, settings, where, has_sidecar)
     disabled = [tool for tool in tools if tool in settings.disabled_tools]
     tool = next((tool for tool in tools if tool not in disabled), DIRECTORY)
     if disabled and notes is not None:
@@ -67,11 +74,15 @@ def detect_tool(
     return tool
 
 
-def _list_tools_of_files(tree: FileTree, folder: str, settings: BuildSettings, where: str) -> list[str]:
+def _list_tools_of_files(
+    tree: FileTree, folder: str, settings: BuildSettings, where: str, has_sidecar: Callable[[], bool] | None
+) -> list[str]:
     folder_prefix = f"{folder}/" if folder else ""
     for plugin, command in settings.plugins.items():
         if command.file_globs and _has_matching_file(tree, folder, command.file_globs, f"render.plugin.{plugin}"):
             return [PLUGIN]
+    if has_sidecar is not None and has_sidecar():  # argo: before its own tools
+        return [PLUGIN]
     # argo: a folder with both files is a kustomization.
     is_kustomization = any(_is_file(tree, folder_prefix + name, where) for name in KUSTOMIZATION_FILE_NAMES)
     is_chart = _is_file(tree, folder_prefix + CHART_FILE, where)

@@ -30,6 +30,7 @@ from argosy.kube.objects import Manifest, key_of
 if TYPE_CHECKING:
     from argosy.gitops.application import DirectoryOptions
     from argosy.gitops.render.kustomize.kustomization_build_state import InflateChart
+    from argosy.gitops.render.sidecar_plugins.sidecar_session import FindGitEnvironment, SidecarSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,8 @@ class RenderJob:
     refs: Mapping[str, FileTree] = field(default_factory=dict)
     fetch: FetchTree | None = None
     fetch_charts: FetchCharts | None = None
+    sidecars: SidecarSession | None = None  # None: the installation has no plug-ins of this kind
+    find_git_environment: FindGitEnvironment | None = None
     notes: list[str] = field(default_factory=list)  # tools append to it
 
 
@@ -154,9 +157,14 @@ def _evaluate_jsonnet(job: RenderJob, options: DirectoryOptions, files: Sequence
 def _run_plugin(job: RenderJob) -> ToolOutput:
     from argosy.gitops.render import config_management_plugin
 
-    manifests = config_management_plugin.generate_manifests(
-        job.tree, job.folder, job.source.plugin, job.settings.plugins, job.environment
-    )
+    options, plugins = job.source.plugin, job.settings.plugins
+    if job.sidecars is not None and not config_management_plugin.find_declared_plugin(
+        job.tree, job.folder, options, plugins
+    ):
+        sidecar = job.sidecars.find_plugin(options.name if options else "")
+        if sidecar is not None:
+            return job.sidecars.generate_manifests(sidecar, job.find_git_environment), NoOrigins()
+    manifests = config_management_plugin.generate_manifests(job.tree, job.folder, options, plugins, job.environment)
     return manifests, NoOrigins()
 
 

@@ -72,6 +72,14 @@ def _set_owner_and_mode(folder: Path, writable: bool) -> None:
         os.chmod(folder.parent.parent, 0o711)  # noqa: S103  # the user can traverse it, but not list it
 
 
+def check_link_target(path: str, target: str) -> None:
+    """Refuse a link unless it leads up and then down: then its text alone proves that it stays in the tree."""
+    parts = [part for part in target.split("/") if part not in ("", ".")]
+    parent_steps = next((i for i, part in enumerate(parts) if part != ".."), len(parts))
+    if target.startswith("/") or parent_steps > path.count("/") or ".." in parts[parent_steps:] or "\0" in target:
+        raise RenderError("is a link that leads out of the repository; use a relative link inside it", where=path)
+
+
 class _TreeExporter:
     def __init__(self, tree: FileTree, folder: Path, limits: ExportLimits, extra: Mapping[str, bytes]) -> None:
         self._tree, self._folder, self._limits, self._extra = tree, folder, limits, extra
@@ -122,17 +130,13 @@ class _TreeExporter:
         self._total_bytes += len(data)
         if self._total_bytes > self._limits.size:
             raise LimitError(f"the files exceed {self._limits.size >> 20} MiB in total", where=path)
-        mode = 0o555 if data.startswith(b"#!") else 0o444  # a tree does not record executable bits
+        mode = 0o555 if data.startswith(b"#!") else 0o444  # the same for every tree, on disk and in Git
         with open(os.open(self._folder / path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             file.write(data)
         os.chmod(self._folder / path, mode)
 
     def _add_link(self, path: str, target: str) -> None:
-        """Write a relative link that only leads up and then down: its text alone proves that it stays in the folder."""
-        parts = [part for part in target.split("/") if part not in ("", ".")]
-        parent_steps = next((i for i, part in enumerate(parts) if part != ".."), len(parts))
-        if target.startswith("/") or parent_steps > path.count("/") or ".." in parts[parent_steps:] or "\0" in target:
-            raise RenderError("is a link that leads out of the repository; use a relative link inside it", where=path)
+        check_link_target(path, target)
         os.symlink(target, self._folder / path)
 
     def _check_name(self, path: str, name: str) -> None:

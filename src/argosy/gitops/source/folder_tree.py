@@ -35,7 +35,7 @@ class _LazyEntry(TreeEntry):
         return self._compute_id()
 
     def __iter__(self) -> Iterator[Any]:
-        return iter((self.name, self.kind, self.id))
+        return iter((self.name, self.kind, self.id, self.is_executable))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TreeEntry) and tuple(self.__iter__()) == tuple(iter(other))
@@ -62,8 +62,9 @@ class FolderTree:
         if not parts:
             return self._lazy_entry("", "folder", "")
         with self._open_folder(parts[:-1]) as folder:
-            kind = _entry_kind(folder, parts[-1]) if folder is not None else None
-        return self._lazy_entry(parts[-1], kind, path) if kind and _IGNORED_NAME not in parts else None
+            kind, is_executable = _stat_entry(folder, parts[-1]) if folder is not None else (None, False)
+        is_visible = kind and _IGNORED_NAME not in parts
+        return self._lazy_entry(parts[-1], kind, path, is_executable) if kind and is_visible else None
 
     def list_folder(self, path: str) -> Sequence[TreeEntry]:
         with self._open_folder(split_path(path)) as folder:
@@ -72,16 +73,17 @@ class FolderTree:
             names = sorted(os.listdir(folder))
             if len(names) > self.limits.folder_entries:
                 raise SourceTooLarge(f"has {len(names)} entries; split it", where=path)
-            kinds = [(name, _entry_kind(folder, name)) for name in names if name != _IGNORED_NAME]
+            entries = [(name, *_stat_entry(folder, name)) for name in names if name != _IGNORED_NAME]
         prefix = f"{path}/" if path else ""
-        return [self._lazy_entry(name, kind, prefix + name) for name, kind in kinds if kind]
+        return [self._lazy_entry(name, kind, prefix + name, bit) for name, kind, bit in entries if kind]
 
     def read_file(self, path: str) -> bytes:
         parts = split_path(path)
         if not parts:
             raise SourceError("the source itself is a folder, not a file")
         with self._open_folder(parts[:-1]) as folder:
-            kind = _entry_kind(folder, parts[-1]) if folder is not None and _IGNORED_NAME not in parts else None
+            is_listed = folder is not None and _IGNORED_NAME not in parts
+            kind = _stat_entry(folder, parts[-1])[0] if folder is not None and is_listed else None
             if folder is None or kind is None:
                 raise SourceError("no such file", where=path)
             if kind == "folder":
@@ -125,8 +127,8 @@ class FolderTree:
         finally:
             os.close(descriptor)
 
-    def _lazy_entry(self, name: str, kind: EntryKind, path: str) -> TreeEntry:
-        entry = _LazyEntry(name, kind, "")
+    def _lazy_entry(self, name: str, kind: EntryKind, path: str, is_executable: bool = False) -> TreeEntry:
+        entry = _LazyEntry(name, kind, "", is_executable)
         entry._compute_id = lambda: self._object_id(kind, path)
         return entry
 
@@ -146,24 +148,20 @@ class FolderTree:
         lines = []
         for entry in self.list_folder(path):
             name = os.fsencode(entry.name)
-            mode = self._git_mode(entry, f"{path}/{entry.name}" if path else entry.name)
+            mode = "100755" if entry.is_executable else _GIT_MODES[entry.kind]
             sort_key = name + b"/" if entry.kind == "folder" else name
             lines.append((sort_key, mode.encode() + b" " + name + b"\0" + bytes.fromhex(entry.id)))
         return b"".join(line for _, line in sorted(lines))
 
-    def _git_mode(self, entry: TreeEntry, path: str) -> str:
-        if entry.kind == "file" and os.lstat(self.path / path).st_mode & 0o100:
-            return "100755"
-        return _GIT_MODES[entry.kind]
 
-
-def _entry_kind(folder: int, name: str) -> EntryKind | None:
+def _stat_entry(folder: int, name: str) -> tuple[EntryKind | None, bool]:
+    """Return the kind, None if it is none of a tree, and whether the owner may execute the file."""
     try:
         mode = os.lstat(name, dir_fd=folder).st_mode
     except (OSError, ValueError):
-        return None
+        return None, False
     if stat.S_ISLNK(mode):
-        return "link"
+        return "link", False
     if stat.S_ISDIR(mode):
-        return "folder"
-    return "file" if stat.S_ISREG(mode) else None
+        return "folder", False
+    return ("file", bool(mode & 0o100)) if stat.S_ISREG(mode) else (None, False)

@@ -95,8 +95,7 @@ def test_entries_with_the_same_content_are_equal(folder: Path) -> None:
     one, other = tree.find_entry("base/model.yaml"), tree.find_entry("other/model.yaml")
     assert one is not None and other is not None
     assert one == other == TreeEntry("model.yaml", "file", one.id) and hash(one) == hash(other)
-    name, kind, id = one
-    assert (name, kind, id) == ("model.yaml", "file", one.id)
+    assert tuple(one) == ("model.yaml", "file", one.id, False)
     assert tree.find_entry("base") != tree.find_entry("other") and tree.list_folder("base") == tree.list_folder("other")
 
 

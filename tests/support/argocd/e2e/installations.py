@@ -139,6 +139,7 @@ class ArgosyComponents:
     installation: Installation
     folder: Path
     ports: Mapping[str, int]
+    plugin_sockets: Path
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def list_running(self) -> Mapping[str, bool]:
@@ -173,6 +174,7 @@ class ArgosyComponents:
             "PATH": os.pathsep.join([*map(str, programs), os.environ["PATH"]]),
             "GIT_CONFIG_GLOBAL": str(self.installation.source / "test/e2e/fixture/gitconfig"),
             "NO_PROXY": "*",
+            "ARGOCD_PLUGINSOCKFILEPATH": str(self.plugin_sockets),
         }
 
 
@@ -191,7 +193,8 @@ def run_argosy_components(
     }
     _run_kubectl(server, "create", "-f", "-", input=yaml.safe_dump_all([settings, build_default_project(NAMESPACE)]))
     names = ("controller", "api-server")
-    components = ArgosyComponents(server, installation, folder, dict(zip(names, free_ports(2), strict=True)))
+    ports = dict(zip(names, free_ports(2), strict=True))
+    components = ArgosyComponents(server, installation, folder, ports, data / "app/config/plugin")
     try:
         for name in names:
             components.start(name, {})

@@ -120,7 +120,8 @@ class GitTree:
             if name in ("", ".", "..") or "/" in name or name.lower() == ".git":
                 message = f"the repository contains a tree with an entry named {name!r}"
                 raise CorruptSource(message, where=self.objects.where)
-            entry = TreeEntry(name, _KIND_BY_MODE.get(mode, "file"), content[nul + 1 : next_position].hex())
+            id = content[nul + 1 : next_position].hex()
+            entry = TreeEntry(name, _KIND_BY_MODE.get(mode, "file"), id, mode == b"100755")
             folder[name] = _FolderEntry(entry, mode == b"160000")
             position = next_position
             if len(folder) > self.objects.limits.folder_entries:
