@@ -160,6 +160,31 @@ async def test_deletion_waits_for_the_running_sync(room: Room) -> None:
     assert await room.get("batch/Job", "before") is None and await room.get("ConfigMap", "settings") is None
 
 
+async def test_operation_of_an_invalid_application_is_rejected_while_it_is_being_deleted(room: Room) -> None:
+    """The project does not permit Applications in this namespace, so whoever may write there must not sync."""
+    room.repository.push(ONE)
+    stray = ResourceKey("argoproj.io", "Application", "ml", "stray")
+    source = {"repoURL": room.repository.url, "path": "app", "targetRevision": "main"}
+    await room.cluster.create({
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Application",
+        "metadata": {"name": "stray", "namespace": "ml", "finalizers": ["example.com/held"]},
+        "spec": {
+            "project": "default",
+            "source": source,
+            "destination": {"server": "https://kubernetes.default.svc", "namespace": "ml"},
+        },
+    })  # fmt: skip
+    await room.cluster.delete(stray)
+    await room.cluster.patch(stray, {"operation": {"sync": {}}})
+    async with asyncio.timeout(HANG_SECONDS):
+        while "operation" in (app := await room.cluster.get(stray) or {}):
+            await asyncio.sleep(0.02)
+    assert app["status"]["operationState"]["phase"] == "Error"
+    assert await room.get("ConfigMap", "settings") is None
+    await room.cluster.patch(stray, {"metadata": {"finalizers": None}})
+
+
 async def test_deletion_hook_outside_the_project_is_never_created(room: Room) -> None:
     before = annotated("before", hook="PreDelete")
     before["metadata"]["namespace"] = "kube-system"

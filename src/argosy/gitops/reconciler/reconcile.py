@@ -116,7 +116,7 @@ class Reconciler:
             app_state = await destination.comparer.compare_or_report_unknown(
                 app, project, desired, settings, kinds, memo, repeat_dry_runs=refresh is not None
             )
-            if app.deletion_timestamp and app.operation is None:  # argo: the deletion waits for the operation
+            if _is_deletion_due(app):
                 step = await delete_resources(destination, app, project, settings, app_state)
                 return build_deletion_result(app, step, self._format_now())
             compared = SettledPass(app, app_state, settings, destination.unlisted_conditions(app_state))
@@ -164,7 +164,7 @@ class Reconciler:
                 app.finalizers, wait=UNREACHABLE_RETRY_SECONDS, error=format_conditions(unread_settings)
             )
             return build_deletion_result(app, step, self._format_now())
-        if project is None or (errors and not app.deletion_timestamp):
+        if project is None or (errors and not _is_deletion_due(app)):
             unknown = build_unknown_state(app, errors, is_invalid=True)
             operation = self.operation_dispatcher.reject(app, errors, is_project_known=project is not None)
             return self.status_reporter.build_result(app, settings, unknown, operation)
@@ -255,6 +255,11 @@ class Reconciler:
         """Forget the last result, because a child of a managed object changed and health may differ."""
         if (memo := self.memos.find(app)) is not None:
             memo.invalidate()
+
+
+def _is_deletion_due(app: Application) -> bool:
+    """argo: a deletion waits until the operation is over, or rejected."""
+    return bool(app.deletion_timestamp) and app.operation is None
 
 
 def _remove_finalizers(app: Application) -> ReconcileResult:
