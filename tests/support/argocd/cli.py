@@ -88,13 +88,14 @@ class Servers:
         """Run a command against both servers, and compare exit codes and outputs."""
         subject = f"argocd {' '.join(arguments)}"
         answers = [server.run(*arguments, input=input) for server in (self.argocd, self.argosy)]
-        is_structured = bool({"json", "yaml"} & set(arguments)) or arguments[:2] == ("app", "patch")
+        is_structured = bool({"json", "yaml"} & set(arguments)) or arguments[:2] in _PRINTS_YAML
         left, right = ({"exit code": answer.code, **read_output(answer, is_structured)} for answer in answers)
         left["stdout"], right["stdout"] = align_lines(left["stdout"], right["stdout"])
         return list(find_differences(subject, left, right))
 
 
 _LEVEL_AND_TIME: Final = re.compile(r'time="[^"]*" ?|\{"level":"(\w+)","msg":(".*"),"time":"[^"]*"\}')
+_PRINTS_YAML: Final = {("app", "patch"), ("cluster", "get")}
 _FATAL: Final = re.compile(r'fatal "rpc error: code = (\w+) desc = (.*)"')
 # What a watch sees of a running operation depends on time: only the end of `app sync` and `app wait` is compared.
 _PROGRESS: Final = re.compile(
@@ -102,7 +103,7 @@ _PROGRESS: Final = re.compile(
 )
 # Argo CD prints these in the order of a Go map.
 _IN_ANY_ORDER: Final = re.compile(
-    r"[\w.-]+ (Deployment|Application) [\w-]+ [\w-]+ (true|false)|metadata\..*|apiVersion .*|kind .*|data\..*"
+    r"[\w.-]+ (Deployment|Application) [\w-]+ [\w-]+ (true|false)|metadata\..*|apiVersion .*|kind .*|data\..*|"
 )
 # Argo CD cuts the first word of each line of a log, where a real cluster has the time of the line.
 _SIMULATED_TIME: Final = re.compile(r"^\S+ (?=container started from )", re.MULTILINE)
