@@ -118,7 +118,7 @@ class ArgoCD:
 
     def start_server(self, *flags: str) -> int:
         """Start the API server with logins, and return its port."""
-        [self.ports["server-metrics"]] = free_ports(1)
+        self._choose_port("server-metrics")
         self.start_component("server", flags=flags)
         self._wait_for_port("server", self.ports["server"])
         return self.ports["server"]

@@ -25,7 +25,11 @@ from support.paths import VENV
 
 NAMESPACE: Final = "argocd-e2e"
 APPLICATION_NAMESPACES: Final = ("argocd-e2e-external", "argocd-e2e-external-2")
-NOTIFICATION_METRICS_PORT: Final = 9001  # the tests name it
+METRICS_PORTS: Final = {  # the tests name them
+    "application-controller-metrics": 8082,
+    "server-metrics": 8083,
+    "notifications-metrics": 9001,
+}
 # The components that a test may ask for, by their names in Argo CD's Procfile.
 COMPONENTS: Final = {
     "controller": "application-controller",
@@ -92,7 +96,7 @@ def run_argocd_components(
         (data / "app/config" / name).mkdir(parents=True, mode=0o700)
     programs = ArgoCD(installation, server.kubeconfig, folder, NAMESPACE, _list_settings(installation, data))
     [commit_server] = free_ports(1)
-    programs.ports = {"commit-server": commit_server, "notifications-metrics": NOTIFICATION_METRICS_PORT}
+    programs.ports = {"commit-server": commit_server, **METRICS_PORTS}
     programs.settings = {
         **programs.settings,
         "ARGOCD_APPLICATION_CONTROLLER_COMMIT_SERVER": f"127.0.0.1:{commit_server}",
