@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from argosy.kube.resource_key import GroupKind, ResourceKey
+from support.engine import Repository
 from support.rest_api import World, code, denied, denied_by_name, path, rest_world, secrets_of, value
 
 pytestmark = pytest.mark.anyio
@@ -277,6 +279,17 @@ async def test_validate_checks_the_connection_of_a_repository(world: World) -> N
     )
     assert status_code == 400 and message.startswith("Unable to connect to repository")
     assert (await code(world, "ann", "POST", f"{REPOSITORIES}/{url}/validate?insecure=perhaps", "x"))[0] == 400
+
+
+async def test_app_details_of_a_folder_in_a_submodule_are_returned(world: World) -> None:
+    parent = Repository(world.repository.path.parent / "parent")
+    for arguments in (("submodule", "add", "--quiet", world.repository.url, "lib"), ("commit", "--quiet", "-m", "lib")):
+        options = ("-c", "protocol.file.allow=always", "-c", "user.name=ann", "-c", "user.email=ann@example.com")
+        subprocess.run(["git", "-C", str(parent.path), *options, *arguments], check=True, capture_output=True)
+    source = {"repoURL": parent.url, "targetRevision": "main", "path": "lib/app"}
+    where = f"{REPOSITORIES}/{path(parent.url)}/appdetails"
+    details = await world.ask("ann", "POST", where, {"source": source})
+    assert details.json() == {"type": "Kustomize", "kustomize": {"images": ["web:v2"]}}
 
 
 async def test_repository_refs_apps_and_app_details_are_returned(world: World) -> None:

@@ -15,7 +15,8 @@ from argosy.features.repositories.connection_test import fetch_refs
 from argosy.features.repositories.service import REPOSITORIES
 from argosy.gitops.application.repository_url_parser import is_same_repository
 from argosy.gitops.application.step_results import Checkout
-from argosy.gitops.source.repository_mirrors import Repositories
+from argosy.gitops.reconciler.desired_state_builder import add_permitted_submodules
+from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
 from argosy.kube.resource_key import GroupKind
 from argosy.kube.well_known_kinds import APPLICATION
@@ -71,7 +72,7 @@ async def list_refs(request: RequestContext) -> JsonResponse:
 
 async def list_apps(request: RequestContext) -> JsonResponse:
     _require_deploy_permission(request, request.query.get_text("appProject"), request.query.get_text("appName"))
-    checkout = await _check_out(request, request.query.get_text("revision"))
+    checkout = await _check_out(request, request.query.get_text("revision"), request.query.get_text("appProject"))
     folders = await asyncio.to_thread(list_app_folders, checkout.tree)
     return JsonResponse({"items": [{"path": folder.path, "type": folder.tool} for folder in folders]})
 
@@ -84,7 +85,8 @@ async def get_app_details(request: RequestContext) -> JsonResponse:
     if not is_same_repository(str(source.get("repoURL") or ""), request.path_parameters["repo"]):
         raise UserError("repoURL differs from the repository in the path; send the same", where="source")
     _require_deploy_permission(request, _read_text(body, "appProject"), _read_text(body, "appName"))
-    checkout = await _check_out(request, source.get("targetRevision") or "", _read_text(source, "chart"))
+    ref, chart = source.get("targetRevision") or "", _read_text(source, "chart")
+    checkout = await _check_out(request, ref, _read_text(body, "appProject"), chart)
     return JsonResponse(
         await asyncio.to_thread(describe_source, checkout.tree, source, request.cluster_view.rules.build)
     )
@@ -110,12 +112,15 @@ def _require_deploy_permission(request: RequestContext, project: str, name: str)
         raise NotFoundOrForbidden
 
 
-async def _check_out(request: RequestContext, ref: str, chart: str = "") -> Checkout:
-    repositories: Repositories = request.cluster_view.rules.repositories
+async def _check_out(request: RequestContext, ref: str, app_project: str, chart: str = "") -> Checkout:
+    settings: ReconcilerSettings = request.cluster_view.rules
+    repositories = settings.repositories
     url, project = request.subject["url"], request.subject["project"]
     if chart:
         return await repositories.checkout_chart(url, chart, ref, project=project, max_age=MAX_INDEX_AGE_SECONDS)
-    return await repositories.checkout(url, ref, project=project, max_age=30.0)
+    checkout = await repositories.checkout(url, ref, project=project, max_age=30.0)
+    permitted = settings.projects.get(app_project or "default")
+    return checkout if permitted is None else await add_permitted_submodules(checkout, url, permitted, settings)
 
 
 async def list_helm_charts(request: RequestContext) -> JsonResponse:

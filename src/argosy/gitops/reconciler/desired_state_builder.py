@@ -205,7 +205,7 @@ class DesiredStateBuilder:
                     checkout = await settings.repositories.checkout(
                         source.repo_url, error.rejected_revision, project=project.name
                     )
-                    checkout = await _add_submodules(checkout, source.repo_url, project, settings)
+                    checkout = await add_permitted_submodules(checkout, source.repo_url, project, settings)
                     message = _format_integrity_error(error, request.sources, number)
                     integrity_errors.append(AppCondition(ConditionType.COMPARISON_ERROR, message))
                 checkouts.append(checkout)
@@ -242,7 +242,7 @@ class DesiredStateBuilder:
             max_age=request.max_age,
             signatures=build_signature_rule(find_signature_keys(project, url), settings.signature_keys),
         )
-        return await _add_submodules(checkout, url, project, settings)
+        return await add_permitted_submodules(checkout, url, project, settings)
 
     def _track_manifests(
         self, app: Application, rendered: Sequence[RenderResult], settings: ReconcilerSettings, kinds: Catalog
@@ -262,7 +262,9 @@ class DesiredStateBuilder:
         return tracked
 
 
-async def _add_submodules(checkout: Checkout, url: str, project: Project, settings: ReconcilerSettings) -> Checkout:
+async def add_permitted_submodules(
+    checkout: Checkout, url: str, project: Project, settings: ReconcilerSettings
+) -> Checkout:
     """A signature of the revision covers its submodules too, because it names their commits."""
 
     async def fetch(submodule_url: str, commit: str) -> Checkout:

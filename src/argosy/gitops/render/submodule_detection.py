@@ -15,7 +15,7 @@ _PATH_LINE: Final = re.compile(r'^[ \t]*path[ \t]*=[ \t]*"?([^"\r\n]+?)"?[ \t]*$
 
 
 def find_submodule(tree: FileTree, path: str) -> str | None:
-    """Return the submodule folder that is or contains this path; None if the files belong to this repository."""
+    """Return the submodule that is or contains this path, if its files are not in the tree."""
     entry = tree.find_entry(GITMODULES_FILE)
     if entry is None or entry.kind != "file":
         return None
@@ -31,7 +31,7 @@ def find_submodule(tree: FileTree, path: str) -> str | None:
         ),
         None,
     )
-    return submodule if submodule is not None and not tree.list_folder(path) else None
+    return submodule if submodule is not None and not tree.list_folder(submodule) else None
 
 
 def format_submodule_error(submodule: str) -> str:

@@ -124,8 +124,9 @@ def test_folder_with_files_is_not_treated_as_a_submodule() -> None:
     tree = TextTree({".gitmodules": MODULES, "vendor/lib/a.yaml": "", "vendor/library/a.yaml": ""})
     assert resolve_source_folder(tree, "vendor/lib") == "vendor/lib"
     assert resolve_source_folder(tree, "vendor/library") == "vendor/library"
-    with pytest.raises(RenderError, match="app path does not exist"):
-        resolve_source_folder(TextTree({".gitmodules": MODULES}), "vendor/library")
+    for absent, files in (("vendor/library", {}), ("vendor/lib/typo", {"vendor/lib/a.yaml": ""})):
+        with pytest.raises(RenderError, match="app path does not exist"):
+            resolve_source_folder(TextTree({".gitmodules": MODULES, **files}), absent)
 
 
 @pytest.mark.parametrize("field", ["resources", "components", "configurations"])
