@@ -69,7 +69,8 @@ and acted on if they are in the Application's tree **and** its project permits t
 | `POST …/sync` with `manifests` | syncs these [local manifests](syncing.md#local-manifests), JSON texts of at most 640 KiB together; requires `override`, too, and with automated sync `dryRun` |
 | `…/server-side-diff` | compares the manifests in Git; other manifests in the request are rejected |
 | `…/logs` | lines of JSON (`application/x-ndjson`; `application/json` for clients that request it), or server-sent events; timestamps are those at which the server read a line; `untilTime` is rejected |
-| `…/chartdetails`, `…/ocimetadata`, `manifestsWithFiles` | rejected |
+| `manifestsWithFiles` | renders [files that are sent](#grpc): a JSON document per line, the first with `query`, the others with `chunk`, a piece of a gzip-compressed tar archive |
+| `…/chartdetails`, `…/ocimetadata` | rejected |
 
 ## Secrets
 
@@ -98,25 +99,26 @@ hosts without a secret. A repeated delivery has no effect.
 
 ## gRPC
 
-The `argocd` command and Terraform's provider speak gRPC. The server takes their calls as gRPC-Web over HTTP/1.1: all methods of the
-services of Argo CD 3.5.6, unary calls and server streams, at `POST /package.Service/Method` with the content type
-`application/grpc-web+proto`. Each method is the route of this page that Argo CD's `.proto` files name for it, so authentication,
+The `argocd` command and Terraform's provider speak gRPC. The server takes their calls on the same port as all others, as gRPC over HTTP/2
+and as gRPC-Web: all methods of the services of Argo CD 3.5.6, at `POST /package.Service/Method` with the content type `application/grpc`
+or `application/grpc-web+proto`. Each method is the route of this page that Argo CD's `.proto` files name for it, so authentication,
 permissions, limits, masking and the audit log are the same; the audit log names that route.
 
 ```console
-$ argocd login argosy.example.com --grpc-web
+$ argocd login argosy.example.com
 $ argocd app list
 ```
 
 | | |
 |---|---|
-| `--grpc-web` | saves a second connection. Without it, the command tries HTTP/2, is refused at once, warns, and continues with gRPC-Web. Terraform's provider needs `grpc_web = true` |
+| HTTP/2 | over TLS with ALPN `h2`; on a loopback address without TLS, with prior knowledge (`--plaintext`). A client that offers both protocols gets HTTP/1.1. Other requests over HTTP/2 than gRPC get 505 |
+| `--grpc-web`, `grpc_web = true` | for a proxy that does not pass HTTP/2 on. Client streams need HTTP/2 |
 | token | in the metadata `token`, as Argo CD's command sends it, else `Authorization: Bearer`, else the cookie of the page |
-| errors | HTTP 200 with `grpc-status` and `grpc-message` in the trailers, and in the headers if no message was sent: the `code` of the table above. `13` also means a message that cannot be decoded |
+| errors | HTTP 200 with `grpc-status` and `grpc-message` in the trailers, and over gRPC-Web also in the headers if no message was sent: the `code` of the table above. `13` also means a message that cannot be decoded |
 | `grpc-timeout` | ends a call or a stream with `4` |
 | compressed messages, `application/grpc-web-text` | are rejected |
 | calls from pages of other origins | are rejected, as for every route |
-| `app diff --local --server-side-generate` | is rejected; over gRPC-Web, Argo CD's command does not send the files at all |
+| `app diff --local --server-side-generate` | needs HTTP/2: over gRPC-Web, Argo CD's command sends the first message only. The files are rendered as if they were in the Application's first source; it needs `applications, get`. Remote bases are not fetched for them, links must stay within the files, and each diff counts as a preview of another revision: see [limits](limits.md#requests-to-the-page-and-its-api) |
 | `app diff --server-side-diff` | compares the Application's own manifests only; those of another revision or of `--local` are rejected |
 
 ## Not supported
@@ -124,7 +126,6 @@ $ argocd app list
 - OCI registries: `oci-tags` is rejected. Charts are read from Git and from Helm repositories.
 - ApplicationSet generators: ApplicationSets are stored and returned, `generate` is rejected, and no Applications are created from them.
 - Terminals (`/terminal`), extensions and Dex.
-- Native gRPC over HTTP/2; see [gRPC](#grpc).
 
 ## All routes
 

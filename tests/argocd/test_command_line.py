@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -276,6 +277,19 @@ def test_an_application_set_is_created_and_deleted(cli: CommandLine) -> None:
     assert generators[0]["matrix"]["generators"][0]["list"]["elements"] == [{"env": "dev", "replicas": 2}]
     assert "Unimplemented" in cli.run("appset", "generate", str(file), code=20)
     cli.run("appset", "delete", "set", "--yes")
+
+
+def test_local_files_are_rendered_by_the_server(cli: CommandLine, running: Demo) -> None:
+    folder = cli.home / "checkout"
+    repository = running.where["repository"]
+    subprocess.run(["git", "clone", "--quiet", repository, str(folder)], check=True, timeout=HANG_SECONDS)
+    words = ("app", "diff", "llmops-dev", "--local", str(folder), "--server-side-generate", "--local-include", "*")
+    assert cli.run(*words) == ""
+    with (folder / OVERLAY / "dev/kustomization.yaml").open("a") as file:
+        file.write("\ncommonAnnotations: {edited: locally}\n")
+    assert "===== " in cli.run(*words, code=1)
+    shutil.rmtree(folder / OVERLAY)
+    assert "app path does not exist" in cli.run(*words, code=20)
 
 
 # The connection

@@ -24,6 +24,8 @@ MAX_ANONYMOUS: Final = 150  # unauthenticated logins and pushes
 MAX_ANONYMOUS_PER_ADDRESS: Final = 64  # of them, per client address
 MAX_DECODING: Final = 100  # large messages of gRPC calls that are decoded or wait for that
 MAX_DECODING_PER_CALLER: Final = 20
+MAX_UPLOADS: Final = 8  # of files to render: each is kept in memory, unpacked
+MAX_UPLOADS_PER_CALLER: Final = 2
 MAX_STREAMS: Final = 1000
 MAX_STREAMS_PER_CALLER: Final = 100
 MAX_WRITES: Final = 600  # writes of text, and previews of other revisions, per account and project
@@ -91,6 +93,7 @@ class ConcurrencyLimits:
         self._waiting: Counter[str] = Counter()
         self._anonymous: Counter[str] = Counter()
         self._decoding: Counter[str] = Counter()
+        self._uploads: Counter[str] = Counter()
 
     @contextmanager
     def limit_request(self, *, is_change: bool) -> Iterator[None]:
@@ -114,6 +117,11 @@ class ConcurrencyLimits:
     def limit_decoding(self, caller: str) -> Iterator[None]:
         """Limit large messages per caller: they are decoded by few threads, one after the other."""
         with _limit_count(self._decoding, caller, MAX_DECODING, MAX_DECODING_PER_CALLER, "large messages"):
+            yield
+
+    @contextmanager
+    def limit_upload(self, caller: str) -> Iterator[None]:
+        with _limit_count(self._uploads, caller, MAX_UPLOADS, MAX_UPLOADS_PER_CALLER, "uploads"):
             yield
 
     @contextmanager

@@ -22,7 +22,7 @@ from argosy.features.applications.list.page import ListCaches
 from argosy.features.applications.logs import api as logs_api
 from argosy.features.applications.objects import api as objects_api
 from argosy.features.applications.read import api as read_api
-from argosy.features.applications.read import events_windows_api, manifests_tree_api
+from argosy.features.applications.read import events_windows_api, manifests_tree_api, sent_files_api
 from argosy.features.applications.streams import api as streams_api
 from argosy.features.applications.streams import tree_api
 from argosy.features.applications.sync import api as sync_api
@@ -107,6 +107,7 @@ def _build_routes(shared: SharedState) -> tuple[Route, ...]:
         *read_api.build_routes(shared.server.concurrency_limits),
         *events_windows_api.ROUTES,
         *manifests_tree_api.ROUTES,
+        *sent_files_api.build_routes(shared.server.concurrency_limits),
         *logs_api.ROUTES,
         *objects_api.ROUTES,
         *sync_api.ROUTES,

@@ -204,16 +204,16 @@ class ApplicationReader:
             (refs[index] if index < len(refs) else "") or source.ref for index, source in enumerate(app.sources)
         )
         request = DesiredStateRequest(app.sources, effective_refs, reports_unverified=reports_unverified)
-        return await self._build_desired_state(app, request)
+        return await self.build_desired_state(app, request)
 
     async def load_compared_state(self, app: Application, refs: Sequence[str] = ()) -> DesiredState:
         """Return what the controller compares: local manifests after a sync of such, else the rendered sources."""
         if refs or not (texts := find_compared_manifests(app)):
             return await self.render_desired_state(app, refs)
         refs = tuple(source.ref for source in app.sources)
-        return await self._build_desired_state(app, DesiredStateRequest(app.sources, refs, local_manifests=texts))
+        return await self.build_desired_state(app, DesiredStateRequest(app.sources, refs, local_manifests=texts))
 
-    async def _build_desired_state(self, app: Application, request: DesiredStateRequest) -> DesiredState:
+    async def build_desired_state(self, app: Application, request: DesiredStateRequest) -> DesiredState:
         project, kinds = self.get_project(app), await self.list_kinds()
         if forbidden := list_forbidden_sources(project, app.sources):
             raise PolicyError("; ".join(forbidden), where=app.name)

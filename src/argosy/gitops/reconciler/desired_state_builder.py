@@ -40,6 +40,7 @@ from argosy.kube.resource_key import ResourceKey, split_api_version
 
 DEFAULT_REF: Final = "HEAD"
 TARGET_STATE_ERROR: Final = "Failed to load target state"  # argo: the same message
+REMOTE_BASE_OF_SENT_FILES: Final = "remote bases are not fetched for files that were sent; send the base with them"
 INTEGRITY_CHECK: Final = "GIT/GPG"  # argo: the name of the check in conditions
 
 
@@ -126,6 +127,8 @@ class DesiredStateBuilder:
         aliases = {source.alias: item for source, item in zip(request.sources, checkouts) if source.alias}
 
         async def fetch(url: str, ref: str) -> Checkout:
+            if request.sent_files is not None:  # whoever sends files must not read other repositories with them
+                raise PolicyError(REMOTE_BASE_OF_SENT_FILES, where=url)
             if not permits_source(project, url):
                 raise PolicyError(f"the remote base {url} is not permitted in project '{project.name}'", where=url)
             return await self._fetch_checkout(url, ref or DEFAULT_REF, "", project, request, settings)
@@ -189,6 +192,8 @@ class DesiredStateBuilder:
         self, project: Project, request: DesiredStateRequest, settings: ReconcilerSettings
     ) -> tuple[list[Checkout], list[AppCondition]]:
         """Return a checkout per source, and a condition for each that is not signed as required."""
+        if request.sent_files is not None:
+            return [request.sent_files], []
         checkouts, integrity_errors = [], []
         for number, (source, ref) in enumerate(zip(request.sources, request.refs, strict=True)):
             with _add_source_to_errors(source, ref):

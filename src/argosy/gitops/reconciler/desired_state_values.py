@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from argosy.gitops.application import Source
-from argosy.gitops.application.step_results import RenderResult
+from argosy.gitops.application.step_results import Checkout, RenderResult
 from argosy.gitops.status.conditions import AppCondition
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
@@ -19,7 +19,8 @@ from argosy.kube.resource_key import ResourceKey
 class DesiredStateRequest:
     """The sources to load, each at a ref. `max_age` limits how many seconds ago a ref was resolved.
 
-    With `local_manifests`, no source is loaded, and `refs` only say which revisions to report.
+    With `local_manifests`, no source is loaded, and `refs` only say which revisions to report. With `sent_files`, no
+    repository is contacted at all, not even for remote bases.
     """
 
     sources: tuple[Source, ...]
@@ -28,6 +29,7 @@ class DesiredStateRequest:
     ignores_cache: bool = False  # argo: a hard refresh; ignores cached renders
     reports_unverified: bool = False  # to compare only: a revision that fails verification becomes a condition
     local_manifests: tuple[str, ...] = ()  # argo: JSON texts, which replace the manifests of Git
+    sent_files: Checkout | None = None  # argo: files that a client sent, instead of those of the only source
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,11 @@ from argosy.web.grpc_web.call_status import CallError, CallStatus, StatusCode
 
 HEADER_BYTES: Final = 5
 MAX_FRAMES: Final = 10_000  # in one request, those with trailers included
+MAX_STREAM_FRAMES: Final = 40_000  # in a client stream; argo: its CLI sends files in pieces of 1 KiB
 _DATA_FLAG, _COMPRESSED_FLAG, _TRAILERS_FLAG = 0, 1, 0x80
 
 
-def split_frames(body: bytes, encoding: str = "") -> list[bytes]:
+def split_frames(body: bytes, encoding: str = "", max_frames: int = MAX_FRAMES) -> list[bytes]:
     """Return the messages of a request body. `encoding`: its grpc-encoding. argo: codes and messages are grpc-go's."""
     messages: list[bytes] = []
     position = count = 0
@@ -33,8 +34,8 @@ def split_frames(body: bytes, encoding: str = "") -> list[bytes]:
             problem = f"the frame announces {size} bytes, but {len(body) - start} follow"
             raise CallError(StatusCode.INTERNAL, f"unexpected EOF: {problem}")
         count += 1
-        if count > MAX_FRAMES:
-            raise CallError(StatusCode.RESOURCE_EXHAUSTED, f"more than {MAX_FRAMES} frames in one request")
+        if count > max_frames:
+            raise CallError(StatusCode.RESOURCE_EXHAUSTED, f"more than {max_frames} frames in one request")
         if flag == _DATA_FLAG:
             messages.append(body[start:position])
     return messages

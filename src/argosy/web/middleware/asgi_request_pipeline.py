@@ -220,7 +220,7 @@ class _RequestHandler:
         request = self.context = await authorization.authorize(route, request)
         if masked_write_guard.writes_object(route):
             await masked_write_guard.check_placeholders(request, is_form=not route.is_api)
-        if masked_write_guard.writes_application_text(route) or masked_write_guard.reads_other_revision(route, request):
+        if masked_write_guard.is_limited(route, request):
             self.application.write_rate.count_write(caller.name, request.rbac_object.partition("/")[0])
         self.is_authorized = True
         with charge_work_to(_find_tenant(request)):

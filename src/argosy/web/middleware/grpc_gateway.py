@@ -23,8 +23,8 @@ from argosy.web.error_details import GRPC_CODES, describe_error
 from argosy.web.grpc_web.call_status import CallError, CallStatus, StatusCode
 from argosy.web.grpc_web.codec_threads import MAX_INLINE_BYTES, CodecThreads
 from argosy.web.grpc_web.message_codec import decode_message
-from argosy.web.grpc_web.message_frames import HEADER_BYTES, split_frames
-from argosy.web.grpc_web.rest_requests import RestRequest, build_rest_request
+from argosy.web.grpc_web.message_frames import HEADER_BYTES, MAX_FRAMES, MAX_STREAM_FRAMES, split_frames
+from argosy.web.grpc_web.rest_requests import RestRequest, build_rest_request, build_stream_request
 from argosy.web.grpc_web.service_table import Method, find_method, list_services
 from argosy.web.middleware import request_head
 from argosy.web.middleware.grpc_response import GrpcResponse, ResponseEncoding
@@ -128,7 +128,9 @@ class GrpcGateway:
         call.route = route = self._find_route(method)
         if caller.is_nobody and not isinstance(route.access, Public):
             raise call.handler.credential_error or NotAuthenticated  # before the body is read
-        request = await self._read_request(scope, receive, method, caller, call.handler.client_address)
+        maximum = route.max_body_bytes if method.is_client_stream else MAX_BODY_BYTES
+        with self._limits.limit_upload(caller.name) if method.is_client_stream else nullcontext():
+            request = await self._read_request(scope, receive, method, caller, call.handler.client_address, maximum)
         response.begin(method, is_signed_in=not caller.is_nobody)
         call.is_recorded = True  # by the REST request
         rest_scope, rest_receive = _build_scope(scope, request), _build_receive(request.body, receive)
@@ -160,14 +162,14 @@ class GrpcGateway:
             raise
 
     async def _read_request(
-        self, scope: Scope, receive: Receive, method: Method, caller: Caller, client_address: str
+        self, scope: Scope, receive: Receive, method: Method, caller: Caller, client_address: str, max_body_bytes: int
     ) -> RestRequest:
         """Read and decode the message of a call, both within the limits of its caller."""
         encoding = _get_header(scope, b"grpc-encoding").decode("latin-1").strip().lower()
         is_signed_in = not caller.is_nobody
         limits = self._limits
         with limits.limit_request(is_change=False) if is_signed_in else limits.limit_anonymous(client_address):
-            body = await _read_body(scope, receive, is_signed_in=is_signed_in)
+            body = await _read_body(scope, receive, max_body_bytes, is_signed_in=is_signed_in)
             decode = partial(_build_request, method, body, encoding)
             is_large = is_signed_in and len(body) > MAX_INLINE_BYTES
             with limits.limit_decoding(caller.name) if is_large else nullcontext():
@@ -203,8 +205,8 @@ def _describe_end(error: BaseException) -> tuple[CallStatus, int]:
             return CallStatus(GRPC_CODES.get(details.code, StatusCode.INTERNAL), details.message), details.code
 
 
-async def _read_body(scope: Scope, receive: Receive, *, is_signed_in: bool) -> bytes:
-    maximum = MAX_BODY_BYTES + HEADER_BYTES if is_signed_in else MAX_ANONYMOUS_BODY_BYTES
+async def _read_body(scope: Scope, receive: Receive, max_body_bytes: int, *, is_signed_in: bool) -> bytes:
+    maximum = max_body_bytes + HEADER_BYTES if is_signed_in else MAX_ANONYMOUS_BODY_BYTES
     declared, chunks = _get_header(scope, b"content-length").decode("latin-1"), _read_chunks(receive)
     try:
         request_limits.check_content_length(declared, maximum)
@@ -239,12 +241,13 @@ def _find_method(scope: Scope) -> Method:
 
 
 def _build_request(method: Method, body: bytes, encoding: str) -> RestRequest:
-    messages = split_frames(body, encoding)
+    messages = split_frames(body, encoding, MAX_STREAM_FRAMES if method.is_client_stream else MAX_FRAMES)
     if not messages:
         raise CallError(StatusCode.INTERNAL, f"cardinality violation: {method.path} received no request message")
-    if len(messages) > 1 and not method.is_client_stream:
+    if method.is_client_stream:
+        return build_stream_request(method, (decode_message(method.request, message) for message in messages))
+    if len(messages) > 1:
         raise CallError(StatusCode.INTERNAL, f"cardinality violation: {method.path} takes one request message")
-    # argo: the first message of a client stream says what it is about; its files are in the others
     return build_rest_request(method, decode_message(method.request, messages[0]))
 
 

@@ -47,6 +47,17 @@ def writes_application_text(route: Route) -> bool:
     return needs.action.partition("/")[0] in ("create", "update", "sync", "override", "action")
 
 
+def renders_sent_text(route: Route) -> bool:
+    """True if a read renders the body: a user could send guesses there, and see which of them are redacted."""
+    needs = route.access
+    return (
+        not route.is_mutating
+        and route.method == "POST"
+        and isinstance(needs, RequiresPermission)
+        and needs.resource == "applications"
+    )
+
+
 def reads_other_revision(route: Route, request: RequestContext) -> bool:
     """True if a read is about a revision that is neither tracked by the Application nor was compared or deployed.
 
@@ -70,6 +81,11 @@ def _list_own_revisions(app: Application) -> Iterator[str]:
         revisions = fields.get("revisions")
         yield str(fields.get("revision") or "")
         yield from map(str, revisions if isinstance(revisions, list) else ())
+
+
+def is_limited(route: Route, request: RequestContext) -> bool:
+    """True if the request counts as a write of text: its response may confirm a guessed secret."""
+    return writes_application_text(route) or renders_sent_text(route) or reads_other_revision(route, request)
 
 
 def stores_document(route: Route) -> bool:

@@ -240,14 +240,6 @@ async def test_malformed_requests_are_refused_with_the_code_of_grpc_go(world: Wo
     assert reply.message.startswith(problem)
 
 
-async def test_a_feature_that_rest_does_not_implement_is_refused_with_a_reason(world: World) -> None:
-    method = f"{APPS}/GetManifestsWithFiles"
-    body = frame(encode_request(method, {"query": {"name": "one", "checksum": "x"}})) + frame(b"\x12\x02\x0a\x00")
-    reply = await ask_raw(world.client, method, body, token="ann")
-    assert reply.status != 0
-    assert "uploaded files" in reply.message
-
-
 async def test_a_rollback_without_an_id_is_refused(world: World) -> None:
     app = await world.cluster.get(_key("one"))
     reply = await ask_raw(world.client, f"{APPS}/Rollback", frame(b"\x0a\x03one"), token="ann")

@@ -1,7 +1,9 @@
-"""Almost valid gRPC-Web calls against a real installation: each ends with a status, and none with an internal error."""
+"""Almost valid calls against a real installation: each ends with a status, and none with an internal error."""
 
 from __future__ import annotations
 
+import asyncio
+import gzip
 from collections.abc import AsyncIterator
 from random import Random
 from typing import Any
@@ -12,10 +14,12 @@ from argosy.kube.resource_key import ResourceKey
 from argosy.web.auth.authenticator import Authenticator
 from argosy.web.auth.passwords import PasswordHasher
 from argosy.web.grpc_web.service_table import list_methods
+from support.grpc_native import call_native
 from support.grpc_web import Reply, ask, ask_raw, encode_request, frame
 from support.identities import CHEAP
 from support.protobuf_mutations import JUNK, fill
 from support.rest_api import World, rest_world
+from support.sent_files import build_documents, pack
 
 PASSWORD = "correct horse battery"
 RBAC = "g, ann, role:admin\ng, dan, role:readonly\n"
@@ -24,6 +28,7 @@ RBAC = "g, ann, role:admin\ng, dan, role:readonly\n"
 EXPECTED = {0, 3, 4, 5, 7, 8, 9, 10, 12, 14, 16}
 # argo: grpc-go gives Internal for a malformed message, too
 MALFORMED = ("grpc: ", "unexpected EOF", "cardinality violation")
+FILES = "/application.ApplicationService/GetManifestsWithFiles"
 LOGIN = "/session.SessionService/Create"
 pytestmark = pytest.mark.anyio
 
@@ -103,3 +108,31 @@ async def test_random_bodies_end_with_a_status(world: World) -> None:
         path = source.choice(methods)
         reply = await send(world, path, body, source.choice([token, ""]))
         assert is_expected(reply), (path, body, reply)
+
+
+async def test_random_bodies_end_with_a_status_over_http_2(world: World) -> None:
+    source, methods = Random(13), [*sorted(list_methods()), *[FILES] * 50]
+    token = (await log_in(world, "dan")).document()["token"]
+    for _ in range(60):
+        body = source.randbytes(source.randint(0, 60))
+        if source.random() < 0.7:
+            body = frame(body)
+        path, sent = source.choice(methods), {"token": source.choice([token, ""]), "grpc-timeout": "3S"}
+        reply = await asyncio.to_thread(call_native, world.client.port, path, body, sent)
+        assert is_expected(reply), (path, body, reply)
+
+
+async def test_almost_valid_archives_end_with_a_status(world: World) -> None:
+    source, token = Random(17), (await log_in(world, "dan")).document()["token"]
+    plain = gzip.decompress(
+        pack({"app/a.yaml": "kind: ConfigMap\n", "app/kustomization.yaml": "resources: [a.yaml]\n"})
+    )
+    for number in range(40):
+        mutated = bytearray(plain)
+        for _ in range(source.randint(1, 3)):
+            mutated[source.randrange(len(mutated))] = source.randrange(256)
+        archive = gzip.compress(bytes(mutated), 1) if number % 3 else bytes(mutated)
+        documents = build_documents(archive, "text", size=source.randint(1, 3000))
+        body = b"".join(frame(encode_request(FILES, document)) for document in documents)
+        reply = await asyncio.to_thread(call_native, world.client.port, FILES, body, {"token": token})
+        assert is_expected(reply), (number, reply)

@@ -13,9 +13,9 @@ from argosy.errors import UserError
 from argosy.features.applications.read.api import APPLICATION_PARAMETERS
 from argosy.features.applications.read.server_side_diff_choice import read_server_side_diff_choice
 from argosy.features.applications.read.tree_and_diff_response import (
+    desired_state_to_wire,
     diffs_to_wire,
     hosts_to_wire,
-    manifests_to_json,
     node_to_wire,
 )
 from argosy.gitops.application import Application
@@ -26,12 +26,10 @@ from argosy.gitops.application_client.status_summary import list_rows
 from argosy.gitops.application_client.sync_operation_builder import assign_refs
 from argosy.gitops.live.resource_tree import ResourceNode, build_node
 from argosy.gitops.reconciler.app_state_values import AppState
-from argosy.gitops.reconciler.desired_state_values import DesiredState
 from argosy.gitops.reconciler.object_permission_and_deletion_check import build_permission_check
 from argosy.gitops.source.git.refs import COMMIT_ID, SHORT_COMMIT_ID, TAGS_PREFIX
 from argosy.gitops.status.resources import list_resource_keys
 from argosy.kube.client import Catalog
-from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.well_known_kinds import NODE, POD, SECRET
 from argosy.web.api import request_response_schemas as schema
@@ -40,7 +38,7 @@ from argosy.web.caller_application_service import build_reader
 from argosy.web.request import QueryParameters, RequestContext, quote_input
 from argosy.web.requested_application_lookup import resolve_application
 from argosy.web.responses import JsonResponse
-from argosy.web.route import QueryParameter, RequiresPermission, Route, SignedIn
+from argosy.web.route import QueryParameter, RequiresPermission, Route
 
 MAX_TAGS_AGE_SECONDS: Final = 60.0  # of the cached tags of a repository
 
@@ -48,33 +46,7 @@ MAX_TAGS_AGE_SECONDS: Final = 60.0  # of the cached tags of a repository
 async def get_manifests(request: RequestContext) -> JsonResponse:
     app, reader = request.subject, build_reader(request)
     desired_state = await reader.render_desired_state(app, _read_refs(app, request.query))
-    response = {
-        "manifests": manifests_to_json(
-            _list_manifests_as_rendered(desired_state), reader.reconciler_settings.diff.masked_annotations
-        ),
-        "namespace": app.destination.namespace,
-        "server": app.destination.with_in_cluster_alias.server,
-        "revision": desired_state.revisions[0] if desired_state.revisions else "",
-        "sourceType": next(filter(None, desired_state.tools), ""),
-    }
-    return JsonResponse(response)
-
-
-def _list_manifests_as_rendered(desired_state: DesiredState) -> list[Manifest]:
-    """argo: without the namespaces that the sources do not name."""
-    named = {
-        (manifest["apiVersion"], manifest["kind"], manifest["metadata"].get("name"), namespace)
-        for result in desired_state.rendered
-        for manifest in result.manifests
-        if (namespace := manifest["metadata"].get("namespace"))
-    }
-    return [
-        manifest
-        if (manifest["apiVersion"], manifest["kind"], metadata.get("name"), metadata.get("namespace")) in named
-        else {**manifest, "metadata": {name: value for name, value in metadata.items() if name != "namespace"}}
-        for manifest in desired_state.manifests
-        for metadata in (manifest["metadata"],)
-    ]
+    return JsonResponse(desired_state_to_wire(app, desired_state, reader.reconciler_settings.diff.masked_annotations))
 
 
 def _read_refs(app: Application, query: QueryParameters) -> tuple[str, ...]:
@@ -232,11 +204,6 @@ async def refuse_chart_details(request: RequestContext) -> JsonResponse:
     raise UserError(f"metadata of chart {source.chart} is not supported; see it in the chart repository")
 
 
-async def refuse_uploaded_files(request: RequestContext) -> JsonResponse:
-    advice = "manifests are rendered only from Git; push a branch and request it with ?revision=, or: argosy render DIR"
-    raise UserError(f"rendering uploaded files is not supported; {advice}")
-
-
 OBJECT_FILTER_PARAMETERS: Final = tuple(
     QueryParameter(name, f"Only objects of this {word}.")
     for name, word in (("namespace", "namespace"), ("name", "name"), ("version", "version"), ("group", "API group"),
@@ -331,17 +298,5 @@ ROUTES = (
             operation_id=f"ApplicationService_{word}",
         )
         for what, word in (("chartdetails", "RevisionChartDetails"), ("ocimetadata", "GetOCIMetadata"))
-    ),
-    Route(
-        "POST",
-        "/api/v1/applications/manifestsWithFiles",
-        SignedIn(),
-        refuse_uploaded_files,
-        "Refused: uploaded files are not rendered.",
-        request_schema=schema.OBJECT_SCHEMA,
-        response_schema=schema.NOTHING,
-        is_change=False,
-        tag="applications",
-        operation_id="ApplicationService_GetManifestsWithFiles",
     ),
 )

@@ -10,10 +10,12 @@ from typing import Any, Final
 
 import orjson
 
+from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import AppComparison, Pair
 from argosy.gitops.application.sync_annotations import is_hook
 from argosy.gitops.diff import mask_pair, mask_secrets
 from argosy.gitops.live.resource_tree import ResourceNode
+from argosy.gitops.reconciler.desired_state_values import DesiredState
 from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings, omit_empty
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey, split_api_version
@@ -132,6 +134,33 @@ def manifest_to_json(manifest: Manifest | None) -> str:
 
 def manifests_to_json(manifests: Sequence[Manifest], masks: Collection[str]) -> list[str]:
     return [manifest_to_json(manifest) for manifest in mask_secrets(manifests, masks) if manifest is not None]
+
+
+def desired_state_to_wire(app: Application, desired_state: DesiredState, masks: Collection[str]) -> dict[str, Any]:
+    return {
+        "manifests": manifests_to_json(_list_manifests_as_rendered(desired_state), masks),
+        "namespace": app.destination.namespace,
+        "server": app.destination.with_in_cluster_alias.server,
+        "revision": desired_state.revisions[0] if desired_state.revisions else "",
+        "sourceType": next(filter(None, desired_state.tools), ""),
+    }
+
+
+def _list_manifests_as_rendered(desired_state: DesiredState) -> list[Manifest]:
+    """argo: without the namespaces that the sources do not name."""
+    named = {
+        (manifest["apiVersion"], manifest["kind"], manifest["metadata"].get("name"), namespace)
+        for result in desired_state.rendered
+        for manifest in result.manifests
+        if (namespace := manifest["metadata"].get("namespace"))
+    }
+    return [
+        manifest
+        if (manifest["apiVersion"], manifest["kind"], metadata.get("name"), metadata.get("namespace")) in named
+        else {**manifest, "metadata": {name: value for name, value in metadata.items() if name != "namespace"}}
+        for manifest in desired_state.manifests
+        for metadata in (manifest["metadata"],)
+    ]
 
 
 def get_version_without_group(manifest: Manifest) -> str:
