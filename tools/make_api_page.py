@@ -78,9 +78,9 @@ Repositories, credential templates and clusters are Secrets in Argo CD's format 
 `kubectl` can read what is declared here, and argosy can read what they declare. Responses have no field for a password, key or token: each
 response format is an allowlist of fields.
 
-On an update, secrets that are not sent are kept, unless they could then be sent elsewhere: another proxy, weaker host verification, another
-type. In that case they are dropped and must be sent again. The address itself cannot be changed: the address in the path is the one
-that is written.
+On an update, secrets that are not sent are kept, unless they could then be sent elsewhere (another proxy, weaker host verification, another
+type), or the user name is removed. In these cases they are dropped and must be sent again. The address itself cannot be changed: the
+address in the path is the one that is written.
 
 ## Webhooks
 
