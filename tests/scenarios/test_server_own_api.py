@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from argosy.kube.resource_key import ResourceKey
-from support.rest_api import World, code, denied, rest_world
+from support.rest_api import World, code, denied, denied_by_name, rest_world
 
 pytestmark = pytest.mark.anyio
 OWN = "/api/argosy/v1"
@@ -125,12 +125,9 @@ async def test_invisible_models_and_notebooks_are_denied_like_missing_ones(world
         for name in (foreign, "absent"):
             await denied(world, "cid", "GET", f"{OWN}/{kind}/ml/{name}")
         await denied(world, "bob", "GET", f"{OWN}/{kind}/ml/{own_name}")
-    for who, path in (
-        ("dan", "models/ml/iris/try"),
-        ("dan", "models/ml/iris/restart"),
-        ("dan", "notebooks/ml/train/runs"),
-    ):
-        await denied(world, who, "POST", f"{OWN}/{path}", {"question": "x"})
+    for path in ("models/ml/iris/try", "models/ml/iris/restart", "notebooks/ml/train/runs"):  # dan may read them
+        permission = await denied_by_name(world, "dan", "POST", f"{OWN}/{path}", {"question": "x"})
+        assert permission.startswith("applications, action/") and permission.endswith(", sub: dan"), permission
     for name in ("7", "x", "99999999999"):
         await denied(world, "cid", "GET", f"{OWN}/notebooks/ml/train/runs/{name}")
 
