@@ -80,17 +80,6 @@ def test_hook_with_a_generated_name(story: Story, phase: str) -> None:
 
 
 @pytest.mark.parametrize("phase", PHASES[4:6])
-def test_hook_of_a_deletion_with_a_generated_name(story: Story, phase: str) -> None:
-    story.push({"hook.yaml": job("hook", is_generated=True, hook=phase), "settings.yaml": config_map("settings")})
-    story.deliver(metadata={"finalizers": ["resources-finalizer.argocd.argoproj.io"]})
-    story.sync()
-    story.check()
-    story.delete_application()
-    story.wait_until_deleted()
-    story.check()
-
-
-@pytest.mark.parametrize("phase", PHASES[4:6])
 def test_failing_hook_of_a_deletion(story: Story, phase: str) -> None:
     story.push({"hook.yaml": job("hook", "false", hook=phase), "settings.yaml": config_map("settings")})
     story.deliver(metadata={"finalizers": ["resources-finalizer.argocd.argoproj.io"]})

@@ -19,6 +19,7 @@ _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _DURATION_IN_MESSAGE: Final = re.compile(r"(?<=\()\d+(\.\d+)?m?s(?=\))")
 _PER_RUN_FIELDS: Final = frozenset(
     {"uid", "resourceVersion", "creationTimestamp", "time", "lastTransitionTime", "clusterIP", "clusterIPs"}
+    | {"observedGeneration"}  # as metadata.generation: it counts writes
     | {"argocd.argoproj.io/hydrate"}  # each refresh by Argo CD's server asks for it; without a hydrator it stays
 )
 _WRITTEN_EMPTY_BY_GO: Final = frozenset({"summary", "sourceHydrator"})  # each in some patches only
