@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from support.argocd.comparison import compare_objects, find_differences, normalize_status
+from support.argocd.cli import Answer, align_lines, read_output
+from support.argocd.comparison import Difference, compare_objects, find_differences, normalize_status
 from support.argocd.known_differences import find_unexplained, load_known_differences
 from support.paths import ROOT
 
@@ -77,3 +78,16 @@ def test_every_known_difference_is_documented() -> None:
 def test_entry_that_accepts_every_path_names_its_stories() -> None:
     wide = [entry for entry in load_known_differences() if re.fullmatch(entry.paths, "any.path")]
     assert [entry.name for entry in wide if re.fullmatch(entry.stories, "any-story")] == []
+
+
+def test_additional_line_of_an_output_is_one_difference() -> None:
+    argocd, argosy = align_lines(["NAME", "web"], ["NAME", "cache", "web"])
+    assert list(find_differences("argocd app list", argocd, argosy)) == [
+        Difference("argocd app list", "[1]", None, "cache")
+    ]
+
+
+def test_code_of_an_error_is_compared_apart_from_its_message() -> None:
+    line = '{"level":"fatal","msg":"rpc error: code = NotFound desc = no such key","time":"2026-01-01T00:00:00Z"}'
+    code_and_message = {"code": "NotFound", "message": "no such key"}
+    assert read_output(Answer(20, "", line), is_structured=False) == {"stdout": [], "stderr": code_and_message}
