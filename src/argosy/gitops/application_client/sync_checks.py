@@ -15,7 +15,7 @@ from argosy.errors import ArgosyError, PolicyError, UnknownRef
 from argosy.gitops.application import Application, Source
 from argosy.gitops.application_client.app_state_reader import ApplicationReader, open_reader
 from argosy.gitops.application_client.application_service import ApplicationService, utc_now
-from argosy.gitops.policy.projects import list_forbidden_sources
+from argosy.gitops.policy.projects import find_signature_keys, list_forbidden_sources
 from argosy.gitops.policy.sync_windows import evaluate_sync_windows
 from argosy.gitops.reconciler.local_manifests import (
     LocalManifestsError,
@@ -86,7 +86,7 @@ async def check_refs_exist(reader: ApplicationReader, app: Application, refs: Se
 async def resolve_refs(reader: ApplicationReader, app: Application, refs: Sequence[str]) -> tuple[str, ...]:
     """Return the commits of these refs, or of the Application's own; none if a commit is not known here.
 
-    Raises UnknownRef if a repository does not have one of the given refs.
+    Also none if a project requires signatures: then the engine resolves the refs. Raises UnknownRef if a repository does not have one of the given refs.
     """
     if list_forbidden_sources(reader.get_project(app), app.sources):
         return ()  # the engine refuses the operation without reading the repository
@@ -113,4 +113,6 @@ async def _resolve_ref(reader: ApplicationReader, app: Application, source: Sour
         return ""
     except ArgosyError:
         return ""
+    if find_signature_keys(reader.get_project(app), source.repo_url) is not None:
+        return ""  # the engine must know the ref: if it is an annotated tag, the tag is verified, not its commit
     return checkout.revision

@@ -117,3 +117,18 @@ async def test_commits_of_refs_are_resolved_only_for_permitted_repositories() ->
     assert await sync_checks.resolve_refs(a_reader(repositories), app, ("v1",)) == ("commit of v1",)
     forbidding = a_reader(repositories, sourceRepos=["https://other.example.com/*"])
     assert await sync_checks.resolve_refs(forbidding, app, ()) == ()
+
+
+async def test_refs_that_must_be_signed_are_left_to_the_engine() -> None:
+    """It verifies an annotated tag itself; a commit would be verified without its tag."""
+
+    class Resolving:
+        async def checkout(self, url: str, ref: str, **_: object) -> SimpleNamespace:
+            return SimpleNamespace(revision=f"commit of {ref}")
+
+    app, repositories = an_app("https://git.example.com/a.git"), cast("Repositories", Resolving())
+    for signing in (
+        {"signatureKeys": [{"keyID": "0123456789ABCDEF"}]},
+        {"sourceIntegrity": {"git": {"policies": [{"repos": [{"url": "*"}], "gpg": {"mode": "head", "keys": []}}]}}},
+    ):
+        assert await sync_checks.resolve_refs(a_reader(repositories, **signing), app, ("v1",)) == ()
