@@ -86,7 +86,8 @@ async def check_refs_exist(reader: ApplicationReader, app: Application, refs: Se
 async def resolve_refs(reader: ApplicationReader, app: Application, refs: Sequence[str]) -> tuple[str, ...]:
     """Return the commits of these refs, or of the Application's own; none if a commit is not known here.
 
-    Also none if a project requires signatures: then the engine resolves the refs. Raises UnknownRef if a repository does not have one of the given refs.
+    Also none if a project requires signatures: then the engine resolves the refs. Raises UnknownRef if a repository
+    does not have one of the given refs.
     """
     if list_forbidden_sources(reader.get_project(app), app.sources):
         return ()  # the engine refuses the operation without reading the repository
