@@ -13,7 +13,7 @@ from argosy.features.applications.rollback import cli
 from argosy.kube.resource_key import GroupKind
 from support.app_commands import HANG, Scene, scene
 from support.deadlines import HANG_SECONDS
-from support.engine import config_map
+from support.engine import CONTROL, config_map
 from support.sync_operations import job
 
 pytestmark = pytest.mark.anyio
@@ -254,6 +254,18 @@ async def test_app_delete_requires_yes_and_deletes_managed_resources(desk: Scene
     assert (result.code, result.out) == (0, "application 'models' deleted\n"), result.err
     assert await desk.get("ConfigMap", "settings") is None
     assert (await desk.argosy("app", "wait", "models", "--delete")).code == 0
+
+
+async def test_app_delete_says_that_the_running_sync_ends_first(desk: Scene) -> None:
+    hook = job("before", hook="PreSync")
+    desk.repository.push({"app/before.yaml": {**hook, "metadata": {**hook["metadata"], "namespace": "ml"}}})
+    await desk.deliver()
+    await desk.sync()
+    await desk.until(lambda status: "hook" in status.get("operationState", {}).get("message", ""))
+    result = await desk.argosy("app", "delete", "models", "-y")
+    assert result.code == 0 and "argosy app terminate-op models" in result.err
+    assert (await desk.argosy("app", "terminate-op", "models")).code == 0
+    await desk.until_gone("argoproj.io/Application", "models", CONTROL)
 
 
 @pytest.mark.tier("all")

@@ -161,6 +161,8 @@ async def _delete_application(service: ApplicationService, app: Application, arg
         print_message(f"The command to delete '{app.name}' was cancelled")
         return 0
     await delete_application(service, app, cascades=args.cascade, policy=args.propagation_policy)
+    if status_summary.is_busy(app) and not is_compat(args):
+        print_message(f"{app.name}: its operation ends first; to end it now: argosy app terminate-op {app.name}")
     if not args.wait:
         print(f"application '{app.name}' deleted")
         return 0
