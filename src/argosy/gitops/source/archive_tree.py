@@ -110,7 +110,7 @@ def _build_tree(files: dict[str, bytes], links: dict[str, str], names: dict[str,
             kind: Literal["file", "folder", "link"] = "folder" if path in names else "link" if path in links else "file"
             entries.append(TreeEntry(name, kind, ids[path]))
         folders[folder] = tuple(entries)
-        ids[folder] = _hash(b"folder", "\0".join(text for entry in entries for text in entry).encode())
+        ids[folder] = _hash(b"folder", "\0".join(str(field) for entry in entries for field in entry).encode())
     return ArchiveTree(files, links, folders, ids)
 
 
