@@ -171,6 +171,7 @@ class Http2Connection:
 
     def _begin_request(self, stream_id: int, headers: list[tuple[bytes, bytes]]) -> None:
         if self._is_draining or len(self._streams) >= MAX_STREAMS_PER_CONNECTION:
+            self._budget.count_refusal()
             self._reset(stream_id, ErrorCodes.REFUSED_STREAM)
             return
         try:
@@ -192,6 +193,7 @@ class Http2Connection:
             self.shut_down()
 
     def _refuse(self, stream_id: int, code: int, text: str) -> None:
+        self._budget.count_refusal()
         headers = [
             (b":status", b"%d" % code),
             (b"content-type", b"text/plain; charset=utf-8"),

@@ -36,6 +36,10 @@ class FrameBudget:
     def count_sent_data(self) -> None:
         self._left = min(self._left + FRAMES_PER_SENT_DATA, MAX_IDLE_FRAMES)
 
+    def count_refusal(self) -> None:
+        """Count a request that is refused at once: nothing else limits how many of them a client sends."""
+        self._left -= RESET_COST
+
     def count_received(self, data: bytes) -> None:
         """Count the frames that begin in these bytes, which come after the preface."""
         now = self._clock()

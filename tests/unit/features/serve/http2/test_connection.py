@@ -352,6 +352,18 @@ async def test_a_rapid_reset_ends_the_connection() -> None:
     await until(lambda: not client.tasks, client)
 
 
+async def test_endless_requests_that_are_not_grpc_end_the_connection() -> None:
+    client = MemoryClient(echo)
+    headers = [(name, value.replace("POST", "GET")) for name, value in GRPC_HEADERS]
+    while not client.transport.is_closed:
+        for _ in range(20):
+            client.request(b"", headers, flush=False)
+        client.flush()
+        client.read()
+    assert len(client.list(ResponseReceived)) < 1000
+    assert client.list(ConnectionTerminated)[0].error_code == ErrorCodes.ENHANCE_YOUR_CALM
+
+
 async def test_endless_continuations_end_the_connection() -> None:
     client = MemoryClient(echo)
     client.flush()
