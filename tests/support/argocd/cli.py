@@ -107,6 +107,7 @@ _IN_ANY_ORDER: Final = re.compile(
 )
 # Argo CD cuts the first word of each line of a log, where a real cluster has the time of the line.
 _SIMULATED_TIME: Final = re.compile(r"^\S+ (?=container started from )", re.MULTILINE)
+_VERSION_OF_OBJECT: Final = re.compile(r'(\bresourceVersion:? +)"?\d+"?')
 _AGE: Final = re.compile(r"\b\d+[smhd](\d+[smh])?\b")
 
 
@@ -168,7 +169,7 @@ def _drop_managers(value: Any) -> Any:
 
 
 def _split_words(text: str) -> list[str]:
-    text = _SIMULATED_TIME.sub("", text)
+    text = _VERSION_OF_OBJECT.sub(r"\1<version>", _SIMULATED_TIME.sub("", text))
     text = _AGE.sub("<age>", _DIFF_FOLDER.sub("<folder>", _TIME.sub("<time>", text)))
     return [" ".join(line.split()) for line in text.splitlines()]
 
