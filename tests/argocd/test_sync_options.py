@@ -262,7 +262,8 @@ def test_change_to_server_side_apply(story: Story, option: str, manager: str) ->
 @pytest.mark.parametrize("is_refreshed", [False, True], ids=["same revision", "refresh"])
 def test_retry_after_the_repository_was_mended(story: Story, is_refreshed: bool) -> None:
     story.push({"web.yaml": {**deployment(), "spec": {"replicas": 1}}})
-    retry = {"limit": 3, "refresh": is_refreshed, "backoff": {"duration": "5s", "factor": 1, "maxDuration": "5s"}}
+    backoff = {"duration": "5s", "factor": 1, "maxDuration": "5s"}
+    retry = {"limit": 3, "backoff": backoff, **({"refresh": True} if is_refreshed else {})}
     story.deliver(policy={"retry": retry})
     story.sync(retry=retry)
     story.wait_for_retry()

@@ -227,13 +227,15 @@ async def test_server_side_apply_migrates_fields_of_client_side_apply(cluster: C
     assert managers == {("argocd-controller", "Apply")}
 
 
-async def test_without_client_side_apply_migration_old_fields_are_kept(cluster: Cluster) -> None:
+async def test_without_client_side_apply_migration_only_writers_of_last_applied_lose_fields(cluster: Cluster) -> None:
+    """As `kubectl apply --server-side`, which Argo CD runs. The option is about the fields of other managers."""
     stage = Stage(cluster, [manifest("ConfigMap", "a", data={"kept": "1", "gone": "1"})])
     await stage.finish()
+    await cluster.patch(key(CONFIGS, "a"), {"data": {"edited": "1"}}, manager="kubectl-client-side-apply")
     stage_options = {"options": ("ServerSideApply=true", "ClientSideApplyMigration=false")}
     await stage.again(manifest("ConfigMap", "a", data={"kept": "1"}), **stage_options).finish()
     config_map = await cluster.get(key(CONFIGS, "a"))
-    assert config_map and config_map["data"] == {"kept": "1", "gone": "1"}
+    assert config_map and config_map["data"] == {"kept": "1", "edited": "1"}
 
 
 @pytest.mark.parametrize("options", ["ServerSideApply=true", "Replace=true", "Force=true"])

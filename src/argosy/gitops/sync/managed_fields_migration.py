@@ -13,10 +13,13 @@ from argosy.kube.objects import Manifest
 
 
 def build_migration_patch(live: Manifest, manager: str, new_manager: str) -> list[dict[str, Any]]:
-    """k8s: fields of `manager`, and of any other writer of last-applied, go to `new_manager`."""
+    """k8s: fields of `manager`, and of each writer of last-applied, go to `new_manager`.
+
+    `manager` is empty if ClientSideApplyMigration=false. argo: kubectl takes over writers of last-applied even then.
+    """
     metadata = live["metadata"]
     entries: list[dict[str, Any]] = metadata.get("managedFields") or []
-    old_entries = [entry for entry in entries if manager and _is_client_side(entry, manager)]
+    old_entries = [entry for entry in entries if _is_client_side(entry, manager)]
     if not old_entries:
         return []
     other_entries = [entry for entry in entries if not any(entry is old_entry for old_entry in old_entries)]
@@ -45,7 +48,7 @@ def build_migration_patch(live: Manifest, manager: str, new_manager: str) -> lis
 def _is_client_side(entry: dict[str, Any], manager: str) -> bool:
     if entry.get("operation") != "Update" or entry.get("subresource"):
         return False
-    return entry.get("manager") == manager or _owns_last_applied(entry)
+    return bool(manager and entry.get("manager") == manager) or _owns_last_applied(entry)
 
 
 def _owns_last_applied(entry: dict[str, Any]) -> bool:

@@ -298,7 +298,12 @@ def test_client_side_apply_fields_are_migrated_into_our_apply_entry() -> None:
     ours, other = replaced["value"]
     assert ours == entry("argocd-controller", "Apply", **{"f:data": {"f:a": {}, "f:b": {}}, "f:metadata": annotation})
     assert other["manager"] == "kube-controller-manager" and guard["value"] == "7"
-    assert build_migration_patch(live, "", "argocd-controller") == []
+    # kubectl takes over the writers of last-applied even with ClientSideApplyMigration=false
+    replaced, _ = build_migration_patch(live, "", "argocd-controller")
+    ours, *others = replaced["value"]
+    assert ours == entry("argocd-controller", "Apply", **{"f:data": {"f:b": {}}, "f:metadata": annotation})
+    assert [other["manager"] for other in others] == ["kubectl-client-side-apply", "kube-controller-manager"]
+    assert build_migration_patch(manifest(), "", "argocd-controller") == []
     assert build_migration_patch(manifest(), "kubectl-client-side-apply", "argocd-controller") == []
 
 
