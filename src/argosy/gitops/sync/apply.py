@@ -7,6 +7,8 @@ again later.
 
 from __future__ import annotations
 
+import copy
+import re
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
@@ -21,8 +23,9 @@ from argosy.kube.client import Cluster, PatchKind
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.patch.merge_patch import remove_nulls
 from argosy.kube.resource_key import ResourceKey
-from argosy.kube.well_known_kinds import CRD
+from argosy.kube.well_known_kinds import CRD, SECRET
 
+_QUOTED_OBJECT: Final = re.compile(r'patch: Invalid value: ".*"', re.DOTALL)
 MAX_CONFLICT_ATTEMPTS: Final = 5  # attempts after write conflicts
 _UPDATED_KINDS: Final = frozenset({CRD, ("", "Namespace")})
 _BINDING_KINDS: Final = frozenset(("rbac.authorization.k8s.io", kind) for kind in ("RoleBinding", "ClusterRoleBinding"))
@@ -78,6 +81,20 @@ def _check_name(request: ApplyRequest) -> None:
 
 
 async def apply_manifest(request: ApplyRequest, cluster: Cluster) -> ApplyResult:
+    """Apply the manifest. Raises ClusterError, which quotes no value of a Secret."""
+    try:
+        return await _apply_with_retries(request, cluster)
+    except ClusterError as error:
+        if request.key.group_kind != SECRET or not _QUOTED_OBJECT.search(error.message):
+            raise
+        # k8s: the API server quotes the whole patch if it does not fit the type.
+        redacted = copy.copy(error)
+        redacted.message = _QUOTED_OBJECT.sub("patch: Invalid value", error.message)
+        redacted.args, redacted.details = (redacted.message,), None
+        raise redacted from None
+
+
+async def _apply_with_retries(request: ApplyRequest, cluster: Cluster) -> ApplyResult:
     request = replace(request, desired=set_namespace(request.desired, request.key))
     for attempts_left in reversed(range(MAX_CONFLICT_ATTEMPTS)):
         try:
