@@ -107,7 +107,7 @@ OWNERS = {
     "cel": {"kube.schema"},
     "re2": {"languages.go_regexp"},
     "cryptography": {"sandbox", "kube.client.tls", "http_client.github_app_jwt", "web.auth"},
-    "h2": {"features.serve.http2.connection", "grpc_client"},
+    "h2": {"features.serve.http2.connection", "gitops.source.git.ask_pass_server", "grpc_client"},
     "helm_python": {"gitops.render.helm.worker"},
     "http.client": {
         "features.local_sandbox.storage_error_from_readyz",

@@ -22,6 +22,7 @@ from argosy.gitops.policy.projects import find_signature_keys, permits_source
 from argosy.gitops.reconciler.app_memo import AppMemos, TrackedManifests
 from argosy.gitops.reconciler.chart_dependencies import check_no_signature_required, fetch_dependencies
 from argosy.gitops.reconciler.desired_state_values import DesiredState, DesiredStateRequest
+from argosy.gitops.reconciler.destination_api_versions import DestinationBuildSettings
 from argosy.gitops.reconciler.local_manifests import (
     LocalManifestsError,
     check_integrity_not_enforced,
@@ -29,7 +30,7 @@ from argosy.gitops.reconciler.local_manifests import (
     render_local_manifests,
 )
 from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
-from argosy.gitops.reconciler.render_cache import RenderCache, RenderRequest
+from argosy.gitops.reconciler.render_cache import OpenGitAccess, RenderCache, RenderRequest
 from argosy.gitops.source.signatures import build_signature_rule
 from argosy.gitops.source.submodules import add_submodules
 from argosy.gitops.status.conditions import AppCondition, ConditionType
@@ -78,6 +79,7 @@ class DesiredStateBuilder:
 
     def __init__(self, renders: RenderCache, memos: AppMemos) -> None:
         self.renders, self._memos = renders, memos
+        self._build_settings = DestinationBuildSettings()
 
     async def may_render_differently(self, app: Application, project: Project, settings: ReconcilerSettings) -> bool:
         """True if the sources may give other manifests than last time."""
@@ -134,10 +136,13 @@ class DesiredStateBuilder:
             return await self._fetch_checkout(url, ref or DEFAULT_REF, "", project, request, settings)
 
         rendered, tools = [], [""] * len(request.sources)
+        build = self._build_settings.find(settings.build, kinds)
         for number, (source, ref, checkout) in enumerate(zip(request.sources, request.refs, checkouts)):
             if source.alias and not source.path and not source.chart:
                 continue
-            render_request = RenderRequest(app, source, checkout, settings.build, aliases)
+            render_request = RenderRequest(
+                app, source, checkout, build, aliases, _choose_git_access(source, project, settings)
+            )
             with _add_source_to_errors(source, ref), charge_work_to(settings.build_tenant(app.project)):
                 fetch_charts = partial(
                     fetch_dependencies,
@@ -278,6 +283,14 @@ async def add_permitted_submodules(
         return await settings.repositories.checkout(submodule_url, commit, project=project.name, parent_url=url)
 
     return await add_submodules(checkout, url, fetch) if settings.fetches_submodules else checkout
+
+
+def _choose_git_access(source: Source, project: Project, settings: ReconcilerSettings) -> OpenGitAccess | None:
+    """Return how a plug-in that asks for it gets Git access to the source's repository."""
+    folder = settings.build.sidecars.folder
+    if source.chart or not folder:
+        return None
+    return partial(settings.repositories.open_plugin_access, source.repo_url, folder, project=project.name)
 
 
 def place_and_track(

@@ -11,6 +11,7 @@ import hashlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -28,6 +29,8 @@ from argosy.gitops.reconciler.worker_remote_bases import (
     ChartsNeeded,
     FetchedCharts,
     FetchedRemoteBases,
+    GitAccessNeeded,
+    PluginGitAccess,
     RemoteBaseNeeded,
 )
 from argosy.gitops.render import BuildSettings, ChartRequest, are_inputs_unchanged, build_environment, render
@@ -45,6 +48,8 @@ FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 10.0, 600.0  # seconds; after a render 
 FetchRemote = Callable[[str, str], Awaitable[Checkout]]  # URL and ref of a remote base; raises if it is not permitted
 FetchDependencies = Callable[[Sequence[ChartRequest]], Awaitable[Sequence[FileTree]]]  # the same, of a chart
 
+OpenGitAccess = Callable[[], AbstractAsyncContextManager[Mapping[str, str]]]
+
 
 class RenderWorkers(Protocol):
     async def run(self, function: Callable[..., Any], *args: Any) -> Any: ...
@@ -59,6 +64,7 @@ class RenderRequest:
     checkout: Checkout
     settings: BuildSettings
     refs: Mapping[str, Checkout] = field(default_factory=dict)
+    open_git_access: OpenGitAccess | None = None  # for a plug-in that wants credentials
 
     @property
     def revisions(self) -> tuple[str, ...]:
@@ -245,6 +251,22 @@ class RenderCache:
     async def _render_in_worker(
         self, request: RenderRequest, fetch: FetchRemote, fetch_charts: FetchDependencies | None
     ) -> RenderResult:
+        try:
+            return await self._render_with_variables(request, fetch, fetch_charts, PluginGitAccess(None))
+        except GitAccessNeeded:
+            if request.open_git_access is None:
+                return await self._render_with_variables(request, fetch, fetch_charts, PluginGitAccess({}))
+            async with request.open_git_access() as variables:
+                access = PluginGitAccess(variables)
+                return await self._render_with_variables(request, fetch, fetch_charts, access)
+
+    async def _render_with_variables(
+        self,
+        request: RenderRequest,
+        fetch: FetchRemote,
+        fetch_charts: FetchDependencies | None,
+        git_access: PluginGitAccess,
+    ) -> RenderResult:
         fetched: dict[tuple[str, str], FileTree] = {}
         charts: dict[ChartRequest, FileTree] = {}
         app = replace(request.app, wire={}, status={}, operation=None, state=None)  # reduces what is sent to the worker
@@ -255,6 +277,7 @@ class RenderCache:
                 refs=dict(request.refs),
                 fetch=FetchedRemoteBases(dict(fetched)),
                 fetch_charts=FetchedCharts(dict(charts)) if fetch_charts else None,
+                find_git_environment=git_access,
             )
             try:
                 rendered: RenderResult = await self._workers.run(

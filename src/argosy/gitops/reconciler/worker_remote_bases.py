@@ -56,3 +56,19 @@ class FetchedCharts:
         if missing := [request for request in requests if request not in self.trees]:
             raise ChartsNeeded(missing)
         return [self.trees[request] for request in requests]
+
+
+class GitAccessNeeded(ArgosyError):
+    """A render met a plug-in that wants Git credentials."""
+
+
+@dataclass(frozen=True)
+class PluginGitAccess:
+    """Returns the variables for git in a plug-in, and raises GitAccessNeeded if they were not prepared."""
+
+    variables: Mapping[str, str] | None
+
+    def __call__(self) -> Mapping[str, str]:
+        if self.variables is None:
+            raise GitAccessNeeded
+        return self.variables

@@ -28,7 +28,7 @@ def build_environment(app: Application, source: Source, revision: str, settings:
         "ARGOCD_APP_SOURCE_REPO_URL": source.repo_url,
         "ARGOCD_APP_SOURCE_TARGET_REVISION": source.ref,
         "KUBE_VERSION": settings.kube_version,
-        "KUBE_API_VERSIONS": ",".join(settings.api_versions),
+        "KUBE_API_VERSIONS": ",".join(settings.api_versions or settings.cluster_api_versions),
     }
 
 

@@ -71,6 +71,8 @@ class BuildSettings:
 
     kube_version: str = DEFAULT_KUBE_VERSION
     api_versions: tuple[str, ...] = ()
+    # Not in repr, so that a new kind in a cluster renders only sources again that look this variable up: plug-ins.
+    cluster_api_versions: tuple[str, ...] = field(default=(), repr=False)
     disabled_tools: frozenset[str] = frozenset()  # Helm, Kustomize, Jsonnet
     kustomize_options: tuple[str, ...] = ()
     kustomize_binaries: Mapping[str, str] = field(default_factory=dict)  # version → path of the program

@@ -9,7 +9,8 @@ import hashlib
 import logging
 import operator
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +168,16 @@ class Repositories:
             mirror,
         )
         return mirror
+
+    def open_plugin_access(
+        self, url: str, folder: str, *, project: str = ""
+    ) -> AbstractAsyncContextManager[Mapping[str, str]]:
+        """Return Git access to the repository for a plug-in that shares the folder: variables, while it is open."""
+        from argosy.gitops.source.git.plugin_git_access import open_plugin_access
+
+        location = self.settings.locate(parse_url(url))
+        credential = None if location.scheme == "file" else find_credential(self.credentials, location, project)
+        return open_plugin_access(Path(folder), location, credential, self.trust)
 
     def _open_mirror(self, url: str, project: str, parent_url: str) -> tuple[Path, Mirror]:
         requested_url = parse_url(url)

@@ -215,3 +215,21 @@ def test_archive_over_the_limit_is_refused(sockets: Path, monkeypatch: pytest.Mo
 
 def test_missing_folder_means_no_plugins(tmp_path: Path):
     assert rendered(make_settings(tmp_path / "absent")).tool == "Directory"
+
+
+@pytest.mark.parametrize("wants_credentials", [False, True])
+def test_git_credentials_are_looked_up_only_for_a_plugin_that_asks_for_them(sockets: Path, wants_credentials: bool):
+    calls: list[str] = []
+
+    def find_git_environment() -> dict[str, str]:
+        calls.append("asked")
+        return {"GIT_ASKPASS": "argocd"}
+
+    source = read_source({"path": "app", "repoURL": "https://x/y", "plugin": {"name": "mine"}})
+    server = PluginServer(wants_credentials=wants_credentials, generate=print_config_map)
+    with server.listen(sockets, "mine"):
+        settings = make_settings(sockets)
+        render(Checkout(TREE, "abc"), APP, source, settings, find_git_environment=find_git_environment)
+    assert (len(calls), server.sources[0].environment.get("GIT_ASKPASS")) == (
+        (1, "argocd") if wants_credentials else (0, None)
+    )

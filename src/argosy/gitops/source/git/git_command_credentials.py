@@ -36,7 +36,7 @@ def prepare_access(
     folder: Path, url: RepositoryUrl, credential: RepositoryCredential | None, trust: HostTrust
 ) -> Iterator[GitAccess]:
     """Yield git's access settings. Keys and certificates are in a private temporary folder until the call ends."""
-    with _private_folder(folder) as files:
+    with private_folder(folder) as files:
         env = {"GIT_ALLOW_PROTOCOL": url.scheme}
         config: dict[str, str] = {}
         secrets = credential.secret_values if credential else ()
@@ -52,7 +52,7 @@ def prepare_access(
 
 
 @contextlib.contextmanager
-def _private_folder(parent: Path) -> Iterator[Path]:
+def private_folder(parent: Path) -> Iterator[Path]:
     _delete_stale_folders(parent)
     with tempfile.TemporaryDirectory(prefix=_FOLDER_PREFIX, dir=parent) as name:
         descriptor = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -95,14 +95,14 @@ def _build_http_config(
         config[f"http.{url.scheme}://{url.host}:{url.port}/.extraHeader"] = header
     authority = trust.authorities_by_host.get(url.host)
     if authority:
-        config["http.sslCAInfo"] = str(_write_private_file(files / "authority", authority))
+        config["http.sslCAInfo"] = str(write_private_file(files / "authority", authority))
     elif "SSL_CERT_FILE" in os.environ:
         config["http.sslCAInfo"] = os.environ["SSL_CERT_FILE"]
     if credential is None:
         return config
     if credential.client_certificate:
-        config["http.sslCert"] = str(_write_private_file(files / "certificate", credential.client_certificate))
-        config["http.sslKey"] = str(_write_private_file(files / "key", credential.client_key))
+        config["http.sslCert"] = str(write_private_file(files / "certificate", credential.client_certificate))
+        config["http.sslKey"] = str(write_private_file(files / "key", credential.client_key))
     if credential.proxy:
         config["http.proxy"] = credential.proxy
     if credential.skips_verification:
@@ -116,11 +116,11 @@ def _write_ssh_program(files: Path, credential: RepositoryCredential | None, tru
     This needs no shell, ignores the user's ssh settings and agent, and puts only the host into the arguments.
     """
     key = (
-        _quote_ssh_path(_write_private_file(files / "key", credential.ssh_key))
+        _quote_ssh_path(write_private_file(files / "key", credential.ssh_key))
         if credential and credential.ssh_key
         else "none"
     )
-    known_hosts = _quote_ssh_path(_write_private_file(files / "known_hosts", trust.known_hosts))
+    known_hosts = _quote_ssh_path(write_private_file(files / "known_hosts", trust.known_hosts))
     lines = [
         f"#!{shutil.which('ssh') or '/usr/bin/ssh'} -F",
         "Host *",
@@ -140,14 +140,14 @@ def _write_ssh_program(files: Path, credential: RepositoryCredential | None, tru
         "PermitLocalCommand no",
         "LogLevel ERROR",
     ]
-    return _write_private_file(files / "ssh", "\n".join(lines), mode=0o700)
+    return write_private_file(files / "ssh", "\n".join(lines), mode=0o700)
 
 
 def _quote_ssh_path(path: Path) -> str:
     return '"' + str(path).replace("%", "%%") + '"'
 
 
-def _write_private_file(path: Path, text: str, mode: int = 0o600) -> Path:
+def write_private_file(path: Path, text: str, mode: int = 0o600) -> Path:
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as file:
         file.write(text if text.endswith("\n") else text + "\n")
     return path
