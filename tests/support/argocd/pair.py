@@ -35,7 +35,8 @@ REFRESH: Final = "argocd.argoproj.io/refresh"
 QUIET_SECONDS: Final = 10.0  # without a change on either side: longer than a retry of Argo CD's refresh
 SETTLE_SECONDS: Final = 30.0
 POLL_SECONDS: Final = 0.5
-SEVERAL_REVISIONS: Final = re.compile("(?<=Sync operation to )[0-9a-f]{40}(, [0-9a-f]{40})+")
+# The revisions of several sources: commits, or versions of charts. Argo CD leaves them out.
+SEVERAL_REVISIONS: Final = re.compile(r"(?<=Sync operation to )[\w.+-]+(, [\w.+-]+)+")
 MERGE_PATCH: Final = "application/merge-patch+json"
 APPLY: Final = "application/apply-patch+yaml"
 
@@ -299,7 +300,7 @@ def _set_up(side: Side, installation: Installation) -> None:
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": "argosy-cm", "namespace": CONTROL},
-        "data": {"source.local.roots": tempfile.gettempdir()},
+        "data": {"source.local.roots": tempfile.gettempdir(), "source.protocols": "https, ssh, http"},
     }
     side.apply([build_default_project(CONTROL), server_key, local_sources])
 
