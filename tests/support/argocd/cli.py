@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import itertools
+import json
 import os
 import re
 import subprocess
@@ -165,7 +166,12 @@ def _drop_managers(value: Any) -> Any:
     if isinstance(value, dict):
         kept = {name: _drop_managers(item) for name, item in value.items() if name not in _METADATA_PER_RUN}
         return {name: item for name, item in kept.items() if name != "annotations" or item}
-    return [_drop_managers(item) for item in value] if isinstance(value, list) else value
+    if not isinstance(value, list):
+        return value
+    items = [_drop_managers(item) for item in value]
+    if items and all(isinstance(item, dict) and "Disabled" in item for item in items):
+        return sorted(items, key=json.dumps)  # actions, which Argo CD prints in the order of a Go map
+    return items
 
 
 def _split_words(text: str) -> list[str]:
