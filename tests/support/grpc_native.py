@@ -28,6 +28,7 @@ class NativeClient:
     def __init__(self, port: int, *, is_tls: bool = False) -> None:
         self.port = port
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=HANG_SECONDS)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # as Go does
         if is_tls:
             context = ssl.create_default_context()
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE

@@ -95,6 +95,13 @@ async def test_open_requests_end_with_the_server() -> None:
         assert (reply.status, reply.message) == (14, "the server is shutting down")
 
 
+def test_frames_are_sent_at_once() -> None:
+    with open_listener("127.0.0.1", 0) as listener, connect(listener.getsockname()[1]):
+        accepted, _ = listener.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
 async def test_http_1_1_is_answered_as_before() -> None:
     async with on_a_socket(a_site()) as (client, _):
         with connect(client.port) as connection:
