@@ -109,13 +109,8 @@ class PluginServer:
         self.sources.append(source)
         if method == "MatchRepository":
             return encode_number_field(1, self.is_supported) + encode_number_field(2, self.has_discovery)
-        if method == "GenerateManifest":
-            return b"".join(encode_bytes_field(1, text.encode()) for text in self.generate(source))
-        return encode_bytes_field(1, encode_bytes_field(1, b"replicas") + encode_bytes_field(9, _map_entry("a", "1")))
-
-
-def _map_entry(key: str, value: str) -> bytes:
-    return encode_bytes_field(1, key.encode()) + encode_bytes_field(2, value.encode())
+        assert method == "GenerateManifest", method
+        return b"".join(encode_bytes_field(1, text.encode()) for text in self.generate(source))
 
 
 def _split_messages(body: bytes) -> list[bytes]:

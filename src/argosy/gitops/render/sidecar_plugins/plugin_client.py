@@ -29,9 +29,6 @@ _ANSWERS: Final = {
     "plugin.CheckPluginConfigurationResponse": "\nisDiscoveryConfigured bool 1 o\nprovideGitCreds bool 2 o",
     "plugin.RepositoryResponse": "\nisSupported bool 1 o\nisDiscoveryEnabled bool 2 o",
     "plugin.ManifestResponse": "\nmanifests []string 1 o\nsourceType string 2 o",
-    "plugin.ParametersAnnouncementResponse": "\nparameterAnnouncements [].ParameterAnnouncement 1 o",
-    "plugin.ParameterAnnouncement": "\nname string 1 o\ntitle string 2 o\ntooltip string 3 o\nrequired bool 4 o\n"
-    "itemType string 5 o\ncollectionType string 6 o\nstring string 7 o\narray []string 8 o\nmap {}string 9 o",
 }
 _TYPES: Final = TypeTable(lambda: _ANSWERS)
 
@@ -84,11 +81,6 @@ class SidecarPlugin:
     def generate_manifests(self, request: ArchiveRequest) -> list[str]:
         answer = self._call("GenerateManifest", request.encode_messages(), "ManifestResponse", request.folder)
         return list(answer.get("manifests") or ())
-
-    def list_parameters(self, request: ArchiveRequest) -> list[dict[str, Any]]:
-        answer_type = "ParametersAnnouncementResponse"
-        answer = self._call("GetParametersAnnouncement", request.encode_messages(), answer_type, request.folder)
-        return list(answer.get("parameterAnnouncements") or ())
 
     def _call(self, method: str, messages: Iterator[bytes], answer_type: str, folder: str = "") -> dict[str, Any]:
         limits = AnswerLimits(self.deadline, MAX_ANSWER_BYTES)

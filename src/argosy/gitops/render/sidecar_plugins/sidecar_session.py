@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from argosy.errors import ManifestError, RenderError
 from argosy.gitops.application import PluginOptions
@@ -86,10 +86,6 @@ class SidecarSession:
             environment = {**environment, **find_git_environment()}
         texts = plugin.generate_manifests(self._build_request(root, environment))
         return [manifest for text in texts for manifest in _read_manifests(text, plugin, self.source.folder)]
-
-    def list_parameters(self, plugin: SidecarPlugin) -> list[dict[str, Any]]:
-        """Return the parameters that the plug-in announces for the source."""
-        return plugin.list_parameters(self._build_request("", self._plugin_environment()))
 
     def _open_plugin(self, name: str) -> SidecarPlugin | None:
         if "/" in name or "\0" in name or name.startswith("."):  # argo: never outside the folder
