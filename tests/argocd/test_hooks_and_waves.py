@@ -79,16 +79,6 @@ def test_hook_with_a_generated_name(story: Story, phase: str) -> None:
     story.check()
 
 
-@pytest.mark.parametrize("phase", PHASES[4:6])
-def test_failing_hook_of_a_deletion(story: Story, phase: str) -> None:
-    story.push({"hook.yaml": job("hook", "false", hook=phase), "settings.yaml": config_map("settings")})
-    story.deliver(metadata={"finalizers": ["resources-finalizer.argocd.argoproj.io"]})
-    story.sync()
-    story.check()
-    story.delete_application()
-    story.check()
-
-
 def test_object_with_a_generated_name_that_is_no_hook(story: Story) -> None:
     story.push({"job.yaml": job("import", is_generated=True), "settings.yaml": config_map("settings")})
     story.deliver()
