@@ -109,7 +109,7 @@ _IN_ANY_ORDER: Final = re.compile(
 # Argo CD cuts the first word of each line of a log, where a real cluster has the time of the line.
 _SIMULATED_TIME: Final = re.compile(r"^\S+ (?=container started from )", re.MULTILINE)
 _VERSION_OF_OBJECT: Final = re.compile(r'(\bresourceVersion:? +)"?\d+"?')
-_AGE: Final = re.compile(r"\b\d+[smhd](\d+[smh])?\b")
+_AGE: Final = re.compile(r"(?<![\w-])\d+[smhd](\d+[smh])?(?![\w-])")
 
 
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?( ?\+0000( UTC)?|\+00:00|Z)")
