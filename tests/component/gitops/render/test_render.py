@@ -48,12 +48,6 @@ def test_only_sources_with_a_path_are_rendered() -> None:
     assert [result.tool for result in results] == ["Kustomize", "Directory"]
 
 
-def test_chart_repository_source_is_rejected_with_a_hint() -> None:
-    source = Source(repo_url="https://charts.example", chart="redis", ref="1.0.0")
-    with pytest.raises(RenderError, match=r"https://charts\.example: chart redis .* copy it into a Git repository"):
-        render(CHECKOUT, Application("shop"), source)
-
-
 @pytest.mark.parametrize("path", ["over", "plain"])
 def test_manifests_over_count_or_byte_limit_raise_limit_error(path: str) -> None:
     for limits, message in (
