@@ -186,6 +186,8 @@ def address(route: Route, case: Case) -> str:
 def sent(route: Route, case: Case, headers: dict[str, str]) -> tuple[bytes, dict[str, str]]:
     if route.is_api:
         body = "restart" if route.path.endswith("/resource/actions") else case.body
+        if route.path.endswith("/manifestsWithFiles"):  # the first message of a stream
+            body = {"query": {"name": case.body["name"], "checksum": "0"}}
         return json.dumps(body).encode(), headers
     form = {"csrf": "", **{name: value for name, value in (case.body or {}).items() if isinstance(value, str)}}
     form_headers = {"Content-Type": "application/x-www-form-urlencoded", "Origin": "http://localhost"}

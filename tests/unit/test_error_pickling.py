@@ -28,7 +28,7 @@ def family(kind: type[ArgosyError]) -> list[type[ArgosyError]]:
 
 CLASSES = [kind for kind in dict.fromkeys(family(ArgosyError)) if kind.__module__.startswith("argosy.")]
 ANSWERS = {"key": ResourceKey("apps", "Deployment", "default", "web"), "code": 418, "line": 7, "details": {"a": [1]}}
-ANSWERS |= {"retry_after": 2.0, "conflicts": ()}
+ANSWERS |= {"retry_after": 2.0, "conflicts": (), "requests": ()}
 
 
 def build_error(kind: type[ArgosyError]) -> ArgosyError:

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import http.client
 import ssl
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 from urllib.parse import SplitResult, quote, urlsplit
 
 from argosy.errors import TransientError, UserError
 from argosy.http_client.allowed_host_request import build_tls_context, connect, describe_error, enforce_deadline
 from argosy.http_client.allowed_hosts import ALLOW_ALL_HOSTS, HostRules
+from argosy.http_client.client_certificates import load_client_certificate
 from argosy.http_client.proxies import Proxy, choose_proxy
 
 _CHUNK_BYTES: Final = 1 << 16
@@ -122,23 +121,10 @@ def _build_context(request: DownloadRequest) -> ssl.SSLContext:
         if request.insecure:
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         if request.client_certificate and request.client_key:
-            _load_client_certificate(context, request.client_certificate, request.client_key)
+            load_client_certificate(context, request.client_certificate.encode(), request.client_key.encode())
     except (ssl.SSLError, ValueError) as error:
         raise CertificateRejected("the certificate of the authority or of the client cannot be read") from error
     return context
-
-
-def _load_client_certificate(context: ssl.SSLContext, certificate: str, key: str) -> None:
-    """Load the pair from files that only this user may read: the TLS library takes only paths."""
-    with tempfile.TemporaryDirectory(prefix="argosy-certificate-") as folder:
-        certificate_file, key_file = Path(folder, "certificate"), Path(folder, "key")
-        certificate_file.write_text(certificate, "utf-8")
-        key_file.write_text(key, "utf-8")
-        context.load_cert_chain(certificate_file, key_file, password=_reject_encrypted_key)
-
-
-def _reject_encrypted_key() -> str:
-    raise ValueError("the key is encrypted")  # without this, the TLS library asks on the terminal
 
 
 def _build_certificate_error(host: str, error: ssl.SSLError) -> CertificateRejected:

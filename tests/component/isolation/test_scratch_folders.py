@@ -79,8 +79,8 @@ def test_only_listed_modules_create_temporary_files_themselves() -> None:
     files = {str(file.relative_to(source)) for file in source.rglob("*.py") if pattern.search(file.read_text())}
     assert files == {
         "features/notebooks/runner/kernel_setup.py", "cli/editor.py", "features/notebooks/files/notebook_file.py",
-        "isolation/scratch_folders.py", "kube/client/tls.py", "gitops/source/git/git_command_credentials.py",
-        "gitops/source/signatures.py",
+        "isolation/scratch_folders.py", "http_client/client_certificates.py", "gitops/source/charts/chart_cache.py",
+        "gitops/source/git/git_command_credentials.py", "gitops/source/signatures.py",
     }  # fmt: skip
 
 

@@ -32,7 +32,7 @@ from argosy.gitops.reconciler.local_manifests import (
 from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.reconciler.render_cache import OpenGitAccess, RenderCache, RenderRequest
 from argosy.gitops.source.signatures import build_signature_rule
-from argosy.gitops.source.submodules import add_submodules
+from argosy.gitops.source.submodules import add_submodules, may_have_submodules
 from argosy.gitops.status.conditions import AppCondition, ConditionType
 from argosy.kube.client import Catalog
 from argosy.kube.controller.log_context import add_log_fields
@@ -282,7 +282,9 @@ async def add_permitted_submodules(
             raise PolicyError(f"it is not permitted in project '{project.name}'", where=submodule_url)
         return await settings.repositories.checkout(submodule_url, commit, project=project.name, parent_url=url)
 
-    return await add_submodules(checkout, url, fetch) if settings.fetches_submodules else checkout
+    if not settings.fetches_submodules or not may_have_submodules(checkout):
+        return checkout
+    return await add_submodules(checkout, url, fetch)
 
 
 def _choose_git_access(source: Source, project: Project, settings: ReconcilerSettings) -> OpenGitAccess | None:

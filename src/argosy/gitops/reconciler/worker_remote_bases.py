@@ -42,8 +42,8 @@ class ChartsNeeded(ArgosyError):
         super().__init__(f"{', '.join(request.name for request in requests)} needed")
         self.requests = tuple(requests)
 
-    def __reduce__(self) -> tuple[type[ChartsNeeded], tuple[Sequence[ChartRequest]]]:
-        return ChartsNeeded, (self.requests,)
+    def __reduce__(self) -> tuple[type[ChartsNeeded], tuple[Sequence[ChartRequest]], dict[str, object]]:
+        return ChartsNeeded, (self.requests,), vars(self)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from argosy.errors import RenderError
-from argosy.gitops.application.sync_annotations import is_hook
 from argosy.kube.objects import Manifest
 
 _MAX_LIST_DEPTH = 20
@@ -53,7 +52,11 @@ def describe_manifest_problem(value: Any) -> str:
 def describe_missing_name(manifest: Manifest) -> str:
     """Return what to do about a manifest that can be applied under no name, as a predicate; empty if it can be."""
     metadata = manifest.get("metadata") or {}
-    if metadata.get("name") or metadata.get("generateName") or is_hook(with_metadata(manifest)):
+    if metadata.get("name") or metadata.get("generateName"):
+        return ""
+    from argosy.gitops.application.sync_annotations import is_hook  # late: `argosy render` rarely needs it
+
+    if is_hook(with_metadata(manifest)):
         return ""  # argo: hooks get a name from the revision, the phase and the time
     if manifest["apiVersion"].startswith("kustomize.config.k8s.io/"):
         return "is a kustomization, not a manifest: set the source's path to its folder"

@@ -60,6 +60,12 @@ class TreeWithSubmodules:
         return self.tree, path
 
 
+def may_have_submodules(checkout: Checkout) -> bool:
+    """False if they are loaded and there are none, or if the tree has no commit."""
+    tree = checkout.tree
+    return isinstance(tree, GitTree) and (tree.submodules is None or bool(tree.submodules))
+
+
 async def add_submodules(checkout: Checkout, url: str, fetch: FetchCommit) -> Checkout:
     """argo: fetch the submodules of the checkout, and their submodules. Raises SourceError if one cannot be fetched."""
     budget = [MAX_SUBMODULES]

@@ -36,6 +36,7 @@ _DEPLOYMENT: Final = {"group": "apps", "version": "v1", "kind": "Deployment", "n
 EXAMPLES: Final[dict[str, Any]] = {
     "PUT /api/v1/account/password": {"name": "ann", "currentPassword": "…", "newPassword": "…"},
     "POST /api/v1/account/{name}/token": {"id": "ci", "expiresIn": 2592000},
+    "POST /api/v1/applications/manifestsWithFiles": {"query": {"name": "models", "checksum": "0" * 64}},
     "POST /api/v1/applications/{name}/resource": '{"spec":{"replicas":2}}',
     "POST /api/v1/applications/{name}/resource/actions": "restart",
     "POST /api/v1/applications/{name}/resource/actions/v2": {**_DEPLOYMENT, "action": "restart"},

@@ -45,7 +45,8 @@ def test_unknown_fields_are_checked_against_the_given_field_map() -> None:
         ({"repoURL": "https://host/a"}, "has none of path, chart and ref"),
         ({"repoURL": "https://host/a", "path": "."}, ""),
         ({"repoURL": "https://host/a", "ref": "values"}, ""),
-        ({"repoURL": "https://host/a", "chart": "a"}, ""),
+        ({"repoURL": "https://host/a", "chart": "a", "targetRevision": "1.0.0"}, ""),
+        ({"repoURL": "https://host/a", "chart": "a"}, "targetRevision is required"),
     ],
 )
 def test_source_needs_a_repo_url_and_a_path_chart_or_ref(wire: Any, said: str) -> None:

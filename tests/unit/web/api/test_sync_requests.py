@@ -11,6 +11,8 @@ from argosy.features.applications.sync.operation_of_sync_request import build_sy
 from argosy.gitops.application import Application, read_application
 from argosy.web.api.body_fields import BodyReader, check_same_name
 
+SOURCE = {"repoURL": "https://git.example/r", "path": "p"}
+
 
 def app(**spec: Any) -> Application:
     resources = [
@@ -22,7 +24,7 @@ def app(**spec: Any) -> Application:
             "metadata": {"name": "models", "namespace": "argocd"},
             "spec": {
                 "project": "default",
-                "source": {"repoURL": "https://git.example/r", "path": "p"},
+                "source": SOURCE,
                 "destination": {"server": "https://kubernetes.default.svc", "namespace": "ml"},
                 **spec,
             },
@@ -36,7 +38,8 @@ def build_operation(body: dict[str, Any], **spec: Any) -> dict[str, Any]:
 
 
 def test_empty_body_builds_a_hook_sync_initiated_by_the_caller():
-    assert build_operation({}) == {"sync": {"syncStrategy": {"hook": {}}}, "initiatedBy": {"username": "ann"}}
+    sync = {"syncStrategy": {"hook": {}}, "source": SOURCE}
+    assert build_operation({}) == {"sync": sync, "initiatedBy": {"username": "ann"}}
 
 
 def test_all_argo_cd_sync_fields_are_accepted():
@@ -52,7 +55,7 @@ def test_all_argo_cd_sync_fields_are_accepted():
         "sync": {
             "revision": "v2", "prune": True, "dryRun": True, "syncStrategy": {"apply": {"force": True}},
             "resources": [{"group": "apps", "namespace": "ml", "kind": "Deployment", "name": "a"}],
-            "syncOptions": ["Replace=true"],
+            "syncOptions": ["Replace=true"], "source": SOURCE,
         },
         "initiatedBy": {"username": "ann"},
         "info": [{"name": "why", "value": "because"}],

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-from argosy.errors import BadSignature, CorruptSource, SourceError, SourceTimeout, UnknownRef
+from argosy.errors import BadSignature, CorruptSource, SourceError, SourceTimeout, UnknownRef, UserError
 from argosy.gitops.application.step_results import Checkout
 from argosy.gitops.source.git.blame import Blame, blame, find_last_change
 from argosy.gitops.source.git.command import GitFailed, build_environment, run_git
@@ -204,7 +204,10 @@ class Mirror:
         header = self.objects.read(revision).content.partition(b"\n")[0]
         if not header.startswith(b"tree "):
             raise CorruptSource(f"{revision} is not a commit; run `git fsck` there", where=self.remote.display_url)
-        return GitTree(self.objects, header.removeprefix(b"tree ").decode("ascii", "replace"))
+        tree = GitTree(self.objects, header.removeprefix(b"tree ").decode("ascii", "replace"))
+        with contextlib.suppress(UserError):  # raised again when they are added
+            tree.load_submodules()
+        return tree
 
     async def _has_commit(self, revision: str) -> bool:
         if not is_repository(self.folder):
