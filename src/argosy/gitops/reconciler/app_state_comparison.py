@@ -243,7 +243,13 @@ class AppStateComparer:
         )
 
     def _find_uncached(self, keys: Sequence[ResourceKey], kinds: Catalog) -> set[ResourceKey]:
-        """Return keys for which a cache miss proves nothing: the kind is not cached, or the watch missed our write."""
+        """Return keys for which a cache miss proves nothing: the kind is not cached, or the watch missed our write.
+
+        Without those that lack a namespace: they exist nowhere, and a condition says so.
+        """
+        keys = [
+            key for key in keys if key.namespace or key.group_kind not in kinds or not kinds[key.group_kind].namespaced
+        ]
         unknown = {kind for kind in {key.group_kind for key in keys} if kind in kinds and not self.is_kind_cached(kind)}
         doubtful = {key for key in keys if self.cluster.may_have_missed_delete(key) and key.group_kind in kinds}
         return doubtful | {key for key in keys if unknown and key.group_kind in unknown}
