@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 PROC = Path("/proc")
@@ -27,11 +28,22 @@ def with_children(pids: Iterable[int]) -> set[int]:
 
 
 def resident_bytes(pids: Iterable[int]) -> int:
-    return sum(int((PROC / str(pid) / "statm").read_text().split()[1]) * PAGE for pid in with_children(pids))
+    return sum(int(fields[21]) * PAGE for fields in _all_fields(pids))
 
 
 def cpu_seconds(pids: Iterable[int]) -> float:
-    return sum(sum(map(int, _fields(pid)[11:13])) / TICKS for pid in with_children(pids))
+    return sum(sum(map(int, fields[11:13])) / TICKS for fields in _all_fields(pids))
+
+
+def total_cpu_seconds(pids: Iterable[int]) -> float:
+    """Those of children that have ended included."""
+    return sum(sum(map(int, fields[11:15])) / TICKS for fields in _all_fields(pids))
+
+
+def _all_fields(pids: Iterable[int]) -> Iterator[list[str]]:
+    for pid in with_children(pids):
+        with contextlib.suppress(OSError):  # a child that has ended since
+            yield _fields(pid)
 
 
 def _fields(pid: int) -> list[str]:

@@ -256,7 +256,7 @@ def run_pair(
     ):
         argocd, argosy = Side("argocd", one), Side("argosy", other)
         for side in (argocd, argosy):
-            _set_up(side, installation)
+            prepare_side(side, installation)
         [metrics_port] = free_ports(1)
         with (
             run_argocd(installation, one.kubeconfig, folder / "programs", CONTROL, components, settings) as programs,
@@ -279,7 +279,8 @@ def build_default_project(namespace: str) -> dict[str, Any]:
     }
 
 
-def _set_up(side: Side, installation: Installation) -> None:
+def prepare_side(side: Side, installation: Installation) -> None:
+    """Create the control namespace with Argo CD's kinds and settings, the default project, and local sources."""
     done = kubectl(side.server.kubeconfig, "create", "namespace", CONTROL)
     assert done.code == 0 or "AlreadyExists" in done.err, done.err
     done = kubectl(side.server.kubeconfig, "config", "set-context", "--current", f"--namespace={CONTROL}")
