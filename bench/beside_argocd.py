@@ -209,9 +209,14 @@ def find_excess(rows: Mapping[str, Figures]) -> list[str]:
     """Print the ratios of argosy to each Argo CD; return the names of those over the limit."""
     over = []
     for peer in [name for name in rows if name != "argosy" and "argosy" in rows]:
-        ours, theirs = rows["argosy"], rows[peer]
-        ratios = {"wall": ours.wall / theirs.wall, "CPU": ours.cpu / theirs.cpu, "memory": ours.peak / theirs.peak,
-                  "requests": ours.requests / theirs.requests, "push": ours.push / theirs.push}  # fmt: skip
+        argosy, argocd = rows["argosy"], rows[peer]
+        ratios = {
+            "wall": argosy.wall / argocd.wall,
+            "CPU": argosy.cpu / argocd.cpu,
+            "memory": argosy.peak / argocd.peak,
+            "requests": argosy.requests / argocd.requests,
+            "push": argosy.push / argocd.push,
+        }
         print(f"argosy to {peer}: " + ", ".join(f"{name} {ratio:.2f}" for name, ratio in ratios.items()), flush=True)
         if peer == "tuned":
             over += [name for name in ("wall", "CPU", "memory") if ratios[name] > MAX_RATIO]

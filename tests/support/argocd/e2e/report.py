@@ -25,6 +25,10 @@ _WORDS: Final = {"pass": "passed", "fail": "failed", "skip": "skipped"}
 _INTRODUCTION: Final = """\
 # Argo CD's end-to-end tests
 
+```console
+$ make argocd-e2e RUN='^TestAppCreation'
+```
+
 `make argocd-e2e` runs the end-to-end tests of Argo CD {version} against argosy: argosy's server and controller take
 Argo CD's place, and the tests use Argo CD's own `argocd` command. `make argocd-e2e ARGS="--against argocd"` runs them
 against Argo CD itself, on the same kind of [sandbox](../guides/sandbox.md). How to build Argo CD:
@@ -77,9 +81,7 @@ def build_page(
                 continue
             reason = find_reason(reasons, file, name)
             _count(counts, left, right, reason)
-            differs = reason is not None and (right is None or right.outcome != "pass")
-            text = reason.text if reason is not None and differs else ""
-            rows.append(f"| {name} | {_describe(left)} | {_describe(right)} | {text} |")
+            rows.append(f"| {name} | {_describe(left)} | {_describe(right)} | {_explain(left, right, reason)} |")
         if rows:
             header = "| test | Argo CD | argosy | reason |\n|---|---|---|---|\n"
             sections.append(f"## {file}\n\n{header}" + "\n".join(rows))
@@ -112,3 +114,12 @@ def _summarize(counts: Counter[str]) -> str:
 
 def _describe(result: TestResult | None) -> str:
     return "not run" if result is None else _WORDS[result.outcome]
+
+
+def _explain(left: TestResult | None, right: TestResult | None, reason: Reason | None) -> str:
+    if right is not None and right.outcome == "pass":
+        return ""
+    if reason is not None:
+        return reason.text
+    both_fail = left is not None and right is not None and {left.outcome, right.outcome} == {"fail"}
+    return "needs more than the sandbox: Argo CD fails, too" if both_fail else ""
