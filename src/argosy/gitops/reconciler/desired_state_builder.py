@@ -5,7 +5,7 @@ In: sources and refs. Out: DesiredState, or a UserError. Never: applies anything
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
@@ -13,6 +13,7 @@ from typing import Any, Final
 from argosy.errors import PolicyError, SignatureError, UserError
 from argosy.fair_share import charge_work_to
 from argosy.gitops.application import Application, Source
+from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.application.project_spec import Project
 from argosy.gitops.application.step_results import Checkout, RenderResult
 from argosy.gitops.application.sync_annotations import is_hook, is_skipped, list_hook_phases
@@ -31,6 +32,7 @@ from argosy.gitops.reconciler.local_manifests import (
 )
 from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.reconciler.render_cache import OpenGitAccess, RenderCache, RenderRequest
+from argosy.gitops.render import ChartRequest
 from argosy.gitops.source.signatures import build_signature_rule
 from argosy.gitops.source.submodules import add_submodules, may_have_submodules
 from argosy.gitops.status.conditions import AppCondition, ConditionType
@@ -41,6 +43,7 @@ from argosy.kube.resource_key import ResourceKey, split_api_version
 
 DEFAULT_REF: Final = "HEAD"
 TARGET_STATE_ERROR: Final = "Failed to load target state"  # argo: the same message
+CHARTS_OF_SENT_FILES: Final = "charts are not fetched for files that were sent; run `helm dependency build` before"
 REMOTE_BASE_OF_SENT_FILES: Final = "remote bases are not fetched for files that were sent; send the base with them"
 INTEGRITY_CHECK: Final = "GIT/GPG"  # argo: the name of the check in conditions
 
@@ -140,18 +143,10 @@ class DesiredStateBuilder:
         for number, (source, ref, checkout) in enumerate(zip(request.sources, request.refs, checkouts)):
             if source.alias and not source.path and not source.chart:
                 continue
-            render_request = RenderRequest(
-                app, source, checkout, build, aliases, _choose_git_access(source, project, settings)
-            )
+            git_access = None if request.sent_files is not None else _choose_git_access(source, project, settings)
+            render_request = RenderRequest(app, source, checkout, build, aliases, git_access)
             with _add_source_to_errors(source, ref), charge_work_to(settings.build_tenant(app.project)):
-                fetch_charts = partial(
-                    fetch_dependencies,
-                    project=project,
-                    settings=settings,
-                    max_age=request.max_age,
-                    passes_credentials=_passes_credentials(source),
-                    ignores_cache=request.ignores_cache,
-                )
+                fetch_charts = _build_chart_fetch(source, project, request, settings)
                 render = await self.renders.render(
                     render_request, number, fetch, fetch_charts, ignores_cache=request.ignores_cache
                 )
@@ -285,6 +280,26 @@ async def add_permitted_submodules(
     if not settings.fetches_submodules or not may_have_submodules(checkout):
         return checkout
     return await add_submodules(checkout, url, fetch)
+
+
+def _build_chart_fetch(
+    source: Source, project: Project, request: DesiredStateRequest, settings: ReconcilerSettings
+) -> Callable[[Sequence[ChartRequest]], Awaitable[Sequence[FileTree]]]:
+    """Files that were sent fetch no charts: their sender may not read other repositories with them."""
+    if request.sent_files is not None:
+        return _refuse_charts
+    return partial(
+        fetch_dependencies,
+        project=project,
+        settings=settings,
+        max_age=request.max_age,
+        passes_credentials=_passes_credentials(source),
+        ignores_cache=request.ignores_cache,
+    )
+
+
+async def _refuse_charts(requests: Sequence[ChartRequest]) -> Sequence[FileTree]:
+    raise PolicyError(CHARTS_OF_SENT_FILES, where=", ".join(chart.name for chart in requests))
 
 
 def _choose_git_access(source: Source, project: Project, settings: ReconcilerSettings) -> OpenGitAccess | None:

@@ -16,6 +16,7 @@ SMALL_DATA_BYTES: Final = 256
 _HEADER_BYTES: Final = 9
 _DATA, _HEADERS, _RST_STREAM, _CONTINUATION = 0, 1, 3, 9
 _END_STREAM, _END_HEADERS = 0x1, 0x4
+_STREAM_MASK: Final = (1 << 31) - 1
 
 
 class FrameBudget:
@@ -27,6 +28,7 @@ class FrameBudget:
         self._refilled_at = clock()
         self._head = bytearray()  # of a frame, as far as it was received
         self._unread_payload = 0
+        self._last_stream = 0
         self.is_in_headers = False
 
     @property
@@ -56,13 +58,17 @@ class FrameBudget:
             self._head += part
             position += len(part)
             if len(self._head) == _HEADER_BYTES:
-                self._count_frame(int.from_bytes(self._head[:3]), self._head[3], self._head[4])
+                stream = int.from_bytes(self._head[5:9]) & _STREAM_MASK
+                self._count_frame(int.from_bytes(self._head[:3]), self._head[3], self._head[4], stream)
                 self._head.clear()
 
-    def _count_frame(self, size: int, kind: int, flags: int) -> None:
+    def _count_frame(self, size: int, kind: int, flags: int, stream: int) -> None:
         self._unread_payload = size
         if kind in (_HEADERS, _CONTINUATION):
             self.is_in_headers = not flags & _END_HEADERS
-        is_useful = kind == _HEADERS or (kind == _DATA and (size >= SMALL_DATA_BYTES or flags & _END_STREAM))
-        if not is_useful:
-            self._left -= RESET_COST if kind == _RST_STREAM else 1
+        opens_stream = kind == _HEADERS and stream > self._last_stream
+        if opens_stream:
+            self._last_stream = stream
+        elif not (kind == _DATA and (size >= SMALL_DATA_BYTES or flags & _END_STREAM)):
+            # A header of an earlier stream is answered with a reset, too.
+            self._left -= RESET_COST if kind in (_RST_STREAM, _HEADERS) else 1
