@@ -118,7 +118,7 @@ $ argocd app list
 | `grpc-timeout` | ends a call or a stream with `4` |
 | compressed messages, `application/grpc-web-text` | are rejected |
 | calls from pages of other origins | are rejected, as for every route |
-| `app diff --local --server-side-generate` | needs HTTP/2: over gRPC-Web, Argo CD's command sends the first message only. The files are rendered as if they were in the Application's first source; it needs `applications, get`. Remote bases are not fetched for them, links must stay within the files, and each diff counts as a preview of another revision: see [limits](limits.md#requests-to-the-page-and-its-api) |
+| `app diff --local --server-side-generate` | needs HTTP/2: over gRPC-Web, Argo CD's command sends the first message only. The files are rendered as if they were in the Application's first source; it needs `applications, get`. Remote bases and charts are not fetched for them, a plug-in gets no Git credentials, links must stay within the files, and each diff counts as a preview of another revision: see [limits](limits.md#requests-to-the-page-and-its-api) |
 | `app diff --server-side-diff` | compares the Application's own manifests only; those of another revision or of `--local` are rejected |
 
 ## Not supported
