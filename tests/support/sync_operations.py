@@ -125,8 +125,7 @@ async def finish_jobs(cluster: Cluster, *, well: bool = True, only: str = "") ->
     times = {"startTime": STARTED} | ({"completionTime": STARTED} if well else {})
     for job_manifest in (await cluster.list(GroupKind("batch", "Job"))).items:
         if not (job_manifest.get("status") or {}).get("conditions") and only in job_manifest["metadata"]["name"]:
-            status = {"status": {**times, "conditions": conditions}}
-            await cluster.patch(key_of(job_manifest), status, subresource="status")
+            await set_status(cluster, job_manifest, {**times, "conditions": conditions})
 
 
 async def roll_out(cluster: Cluster) -> None:
@@ -135,7 +134,16 @@ async def roll_out(cluster: Cluster) -> None:
         status = {"observedGeneration": generation, "replicas": 1, "updatedReplicas": 1, "availableReplicas": 1,
                   "readyReplicas": 1}  # fmt: skip
         if (deployment.get("status") or {}).get("observedGeneration") != generation:
-            await cluster.patch(key_of(deployment), {"status": status}, subresource="status")
+            await set_status(cluster, deployment, status)
+
+
+async def set_status(cluster: Cluster, live: Manifest, status: dict[str, Any]) -> None:
+    """Patch the status of an object that was listed; the engine may have deleted the object since."""
+    try:
+        await cluster.patch(key_of(live), {"status": status}, subresource="status")
+    except ClusterError as error:
+        if error.code != 404:
+            raise
 
 
 @dataclass
