@@ -6,13 +6,12 @@ because the path may be a credential; skips certificate verification unless requ
 
 from __future__ import annotations
 
-import contextlib
 import http.client
+import math
 import socket
 import ssl
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote, urlsplit
@@ -20,9 +19,10 @@ from urllib.parse import quote, urlsplit
 from argosy.errors import TransientError, UserError
 from argosy.http_client.allowed_hosts import ALLOW_ALL_HOSTS, HostRules
 from argosy.http_client.anonymous_request import PlainResponse
+from argosy.http_client.request_deadline import RequestDeadline
 
 DEFAULT_TIMEOUT_SECONDS: Final = 10.0
-DEADLINE_FACTOR: Final = 3  # the whole response may take this many times the timeout of one read
+DEADLINE_FACTOR: Final = 3  # the whole request may take this many times the timeout of one read
 MAX_RESPONSE_BYTES: Final = 1 << 20
 METHODS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"})
 
@@ -42,7 +42,13 @@ class OutboundRequest:
     ca_certificates: str = ""  # additional CA certificates as PEM
 
 
-def send_request(request: OutboundRequest, rules: HostRules = ALLOW_ALL_HOSTS) -> PlainResponse:
+def build_deadline(request: OutboundRequest) -> RequestDeadline:
+    return RequestDeadline(request.timeout_seconds * DEADLINE_FACTOR)
+
+
+def send_request(
+    request: OutboundRequest, rules: HostRules = ALLOW_ALL_HOSTS, deadline: RequestDeadline | None = None
+) -> PlainResponse:
     """Send a request. Raises UserError if it is invalid, TransientError if nothing was sent, else DeliveryUnknown."""
     if request.method not in METHODS:
         raise UserError(f"invalid method {request.method[:20]!r}; use one of {', '.join(sorted(METHODS))}")
@@ -54,73 +60,62 @@ def send_request(request: OutboundRequest, rules: HostRules = ALLOW_ALL_HOSTS) -
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise UserError("invalid URL; it must begin with http:// or https://")
     context = _build_request_tls_context(request) if parts.scheme == "https" else None
-    addresses = rules.resolve_addresses(parts.hostname, port)
-    connection = connect(parts.hostname, addresses, context, request.timeout_seconds)
     path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._")
     target = f"{path}?{quote(parts.query, safe='%=&:/?@!$()*+,;~-._')}" if parts.query else path
     started_at = time.monotonic()
-    with enforce_deadline(connection, request.timeout_seconds * DEADLINE_FACTOR) as is_late:
+    deadline = deadline or build_deadline(request)
+    with deadline.enforce():
+        host = parts.hostname
+        addresses = deadline.resolve(host, lambda: rules.resolve_addresses(host, port))
+        connection = connect(host, addresses, context, deadline, read_seconds=request.timeout_seconds)
         try:
             _write_request(connection, request, target, parts.netloc.rpartition("@")[2])
             response = connection.getresponse()
             body = response.read(MAX_RESPONSE_BYTES)
         except (OSError, http.client.HTTPException) as error:
-            raise DeliveryUnknown(
-                f"{parts.hostname}: no response ({describe_error(error)}); check there if it arrived"
-            ) from error
+            reason = "timed out" if deadline.is_over else describe_error(error)
+            raise DeliveryUnknown(f"{host}: no response ({reason}); check there if it arrived") from error
         finally:
             connection.close()
-    if is_late.is_set():
-        raise DeliveryUnknown(f"{parts.hostname}: no response (timed out); check there if it arrived")
+        if deadline.is_over:
+            raise DeliveryUnknown(f"{host}: no response (timed out); check there if it arrived")
     return PlainResponse(response.status, body, time.monotonic() - started_at)
 
 
-@contextlib.contextmanager
-def enforce_deadline(connection: http.client.HTTPConnection, seconds: float) -> Iterator[threading.Event]:
-    """Close the connection after a deadline: its own timeout is per read, and a slow server could keep it open."""
-    is_late, raw_socket = threading.Event(), connection.sock
-
-    def close_late() -> None:
-        is_late.set()
-        with contextlib.suppress(OSError):
-            socket.socket.shutdown(
-                raw_socket, socket.SHUT_RDWR
-            )  # the raw socket: another thread may be reading through TLS
-
-    timer = threading.Timer(seconds, close_late)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield is_late
-    finally:
-        timer.cancel()
-
-
 def connect(
-    host: str, addresses: Sequence[tuple[str, int]], context: ssl.SSLContext | None, timeout_seconds: float
+    host: str,
+    addresses: Sequence[tuple[str, int]],
+    context: ssl.SSLContext | None,
+    deadline: RequestDeadline,
+    *,
+    read_seconds: float = math.inf,
 ) -> http.client.HTTPConnection:
     """Connect to an address that was checked: DNS may return another one the next time. No context: no TLS."""
-    problem: Exception | None = None
-    for address, port in addresses:
-        connection = (
-            http.client.HTTPSConnection(host, port, timeout=timeout_seconds, context=context)
-            if context
-            else http.client.HTTPConnection(host, port, timeout=timeout_seconds)
-        )
-        setattr(connection, "_create_connection", _build_connector(address, port))  # noqa: B010
-        try:
-            connection.connect()
-        except OSError as error:
-            problem = error
-            connection.close()
-        else:
-            return connection
-    advice = "trust its CA on this machine" if isinstance(problem, ssl.SSLError) else "check that it is running"
-    raise TransientError(f"{host}: cannot be reached ({describe_error(problem)}); {advice}") from problem
+    connection = http.client.HTTPSConnection(host, context=context) if context else http.client.HTTPConnection(host)
+    try:
+        open_connection(connection, addresses, deadline, read_seconds)
+    except OSError as error:
+        connection.close()
+        if deadline.is_over:
+            raise TransientError(f"{host}: cannot be reached (timed out); check that it is running") from None
+        advice = "trust its CA on this machine" if isinstance(error, ssl.SSLError) else "check that it is running"
+        raise TransientError(f"{host}: cannot be reached ({describe_error(error)}); {advice}") from error
+    return connection
 
 
-def _build_connector(address: str, port: int) -> Callable[..., socket.socket]:
-    return lambda _, *options: socket.create_connection((address, port), *options)
+def open_connection(
+    connection: http.client.HTTPConnection,
+    addresses: Sequence[tuple[str, int]],
+    deadline: RequestDeadline,
+    read_seconds: float = math.inf,
+) -> None:
+    """Connect to one of the addresses, through TLS and the proxy's tunnel if the connection has them."""
+
+    def connect_before_deadline(*_: object) -> socket.socket:
+        return deadline.connect(addresses, read_seconds)
+
+    setattr(connection, "_create_connection", connect_before_deadline)  # noqa: B010
+    connection.connect()
 
 
 def _build_request_tls_context(request: OutboundRequest) -> ssl.SSLContext:

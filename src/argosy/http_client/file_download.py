@@ -1,12 +1,13 @@
 """Downloads one file by HTTP GET, with a limit on its size and on the time.
 
-In: a URL, headers, certificates, a proxy. Out: status code, body, and where a redirect leads to. Never: follows a
-redirect; puts a header into a message; connects to a link-local address, unless a proxy does.
+In: a URL, headers, certificates, a proxy, a deadline. Out: status code, body, and where a redirect leads to.
+Never: follows a redirect; puts a header into a message; connects to a link-local address, unless a proxy does.
 """
 
 from __future__ import annotations
 
 import http.client
+import socket
 import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,10 +15,11 @@ from typing import Final
 from urllib.parse import SplitResult, quote, urlsplit
 
 from argosy.errors import TransientError, UserError
-from argosy.http_client.allowed_host_request import build_tls_context, connect, describe_error, enforce_deadline
+from argosy.http_client.allowed_host_request import build_tls_context, connect, describe_error, open_connection
 from argosy.http_client.allowed_hosts import ALLOW_ALL_HOSTS, HostRules
 from argosy.http_client.client_certificates import load_client_certificate
 from argosy.http_client.proxies import Proxy, choose_proxy
+from argosy.http_client.request_deadline import RequestDeadline
 
 _CHUNK_BYTES: Final = 1 << 16
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
@@ -35,7 +37,6 @@ class CertificateRejected(UserError):
 class DownloadRequest:
     url: str
     max_bytes: int
-    timeout_seconds: float  # for the whole download
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     authorities: str = ""  # PEM; replaces the authorities that this machine trusts
     client_certificate: str = field(default="", repr=False)
@@ -52,35 +53,39 @@ class DownloadResponse:
     location: str = ""  # of a redirect
 
 
-def download(request: DownloadRequest, rules: HostRules = ALLOW_ALL_HOSTS) -> DownloadResponse:
+def download(
+    request: DownloadRequest, deadline: RequestDeadline, rules: HostRules = ALLOW_ALL_HOSTS
+) -> DownloadResponse:
     """Send the request. Raises UserError if it cannot be sent as it is, TransientError without an answer."""
     parts, host, port = _split_url(request.url)
     context = _build_context(request) if parts.scheme == "https" else None
     target, netloc = _encode_target(parts), parts.netloc.rpartition("@")[2]
     headers = {"Host": netloc, "User-Agent": "argosy", **request.headers}
     proxy = choose_proxy(parts.scheme, host, port, request.proxy, request.no_proxy)
-    if proxy is None:
-        connection = _connect_to_host(host, rules.resolve_addresses(host, port), context, request.timeout_seconds)
-    else:
-        connection = _connect_to_proxy(proxy, host, port, context, request.timeout_seconds)
-        if context is None:  # without a tunnel, the proxy reads the request itself
-            target, headers = f"http://{netloc}{target}", {**headers, **proxy.headers}
-    with enforce_deadline(connection, request.timeout_seconds) as is_late:
+    with deadline.enforce():
+        if proxy is None:
+            addresses = deadline.resolve(host, lambda: rules.resolve_addresses(host, port))
+            connection = _connect_to_host(host, addresses, context, deadline)
+        else:
+            connection = _connect_to_proxy(proxy, host, port, context, deadline)
+            if context is None:  # without a tunnel, the proxy reads the request itself
+                target, headers = f"http://{netloc}{target}", {**headers, **proxy.headers}
         try:
             connection.request("GET", target, headers=headers)
             response = connection.getresponse()
             body = _read_body(response, request.max_bytes, host)
         except (ValueError, UnicodeError) as error:  # a line break in a header
             raise UserError("a header or the path contains invalid characters; correct them", where=host) from error
-        except ssl.SSLError as error:  # TLS 1.3: a host refuses the client's certificate after the handshake
-            raise _build_certificate_error(host, error) from error
         except (OSError, http.client.HTTPException) as error:
-            reason = "timed out" if is_late.is_set() else describe_error(error)
+            if isinstance(error, ssl.SSLError) and not deadline.is_over:
+                # TLS 1.3: a host refuses the client's certificate after the handshake.
+                raise _build_certificate_error(host, error) from error
+            reason = "timed out" if deadline.is_over else describe_error(error)
             raise TransientError(f"{host}: no response ({reason}); try again") from error
         finally:
             connection.close()
-    if is_late.is_set():
-        raise TransientError(f"{host}: no response (timed out); try again")
+        if deadline.is_over:
+            raise TransientError(f"{host}: no response (timed out); try again")
     return DownloadResponse(response.status, body, response.headers.get("Location") or "")
 
 
@@ -133,10 +138,10 @@ def _build_certificate_error(host: str, error: ssl.SSLError) -> CertificateRejec
 
 
 def _connect_to_host(
-    host: str, addresses: Sequence[tuple[str, int]], context: ssl.SSLContext | None, timeout_seconds: float
+    host: str, addresses: Sequence[tuple[str, int]], context: ssl.SSLContext | None, deadline: RequestDeadline
 ) -> http.client.HTTPConnection:
     try:
-        return connect(host, addresses, context, timeout_seconds)
+        return connect(host, addresses, context, deadline)
     except TransientError as error:
         if isinstance(error.__cause__, ssl.SSLError):
             raise _build_certificate_error(host, error.__cause__) from error
@@ -144,18 +149,23 @@ def _connect_to_host(
 
 
 def _connect_to_proxy(
-    proxy: Proxy, host: str, port: int, context: ssl.SSLContext | None, timeout_seconds: float
+    proxy: Proxy, host: str, port: int, context: ssl.SSLContext | None, deadline: RequestDeadline
 ) -> http.client.HTTPConnection:
-    connection = http.client.HTTPConnection(proxy.host, proxy.port, timeout=timeout_seconds)
+    connection = http.client.HTTPConnection(proxy.host, proxy.port)
     if context is not None:
-        connection = http.client.HTTPSConnection(proxy.host, proxy.port, timeout=timeout_seconds, context=context)
+        connection = http.client.HTTPSConnection(proxy.host, proxy.port, context=context)
         connection.set_tunnel(host, port, proxy.headers)
     try:
-        connection.connect()
-    except ssl.SSLError as error:
-        connection.close()
-        raise _build_certificate_error(host, error) from error
+        open_connection(connection, deadline.resolve(host, lambda: _resolve_proxy(proxy)), deadline)
     except (OSError, http.client.HTTPException) as error:
         connection.close()
-        raise TransientError(f"{host}: cannot be reached through the proxy ({describe_error(error)})") from error
+        if isinstance(error, ssl.SSLError) and not deadline.is_over:
+            raise _build_certificate_error(host, error) from error
+        reason = "timed out" if deadline.is_over else describe_error(error)
+        raise TransientError(f"{host}: cannot be reached through the proxy ({reason})") from error
     return connection
+
+
+def _resolve_proxy(proxy: Proxy) -> list[tuple[str, int]]:
+    results = socket.getaddrinfo(proxy.host, proxy.port, type=socket.SOCK_STREAM)
+    return [(str(item[4][0]), int(item[4][1])) for item in results]

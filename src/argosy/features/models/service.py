@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final, Protocol
 
 from argosy.annotations import RESTARTED_AT
@@ -39,6 +41,8 @@ MODEL_NOUN: Final = KindNoun(
     INFERENCE_SERVICE, "model", "argosy model list", "install KServe, or try an example with: argosy demo"
 )
 PROBE_TIMEOUT_SECONDS: Final = 10.0
+MAX_CONCURRENT_REQUESTS: Final = 16  # to models
+_threads: Final = ThreadPoolExecutor(MAX_CONCURRENT_REQUESTS, thread_name_prefix="model-request")
 
 
 class SendModelRequest(Protocol):
@@ -102,17 +106,14 @@ class ModelService:
                 await self._fetch_served_name(model, insecure=insecure)
             )
         url = model.url.rstrip("/") + inference_request.path
-        response = await asyncio.to_thread(
-            self.send_request, url, inference_request.body, timeout_seconds=seconds, insecure=insecure
-        )
+        response = await self._send(url, inference_request.body, timeout_seconds=seconds, insecure=insecure)
         return ModelAnswer(inference_request, response)
 
     async def _fetch_served_name(self, model: ServedModel, *, insecure: bool) -> str:
         """Name under which the model server serves the model; it may differ from the InferenceService's name."""
         url = model.url.rstrip("/") + MODELS_PATH
-        document = (
-            await asyncio.to_thread(self.send_request, url, timeout_seconds=PROBE_TIMEOUT_SECONDS, insecure=insecure)
-        ).read_json()
+        response = await self._send(url, timeout_seconds=PROBE_TIMEOUT_SECONDS, insecure=insecure)
+        document = response.read_json()
         cards = document.get("data") if isinstance(document, dict) else None
         names = [str(card.get("id")) for card in cards or () if isinstance(card, dict) and card.get("id")]
         return model.name if not names or model.name in names else names[0]
@@ -122,14 +123,17 @@ class ModelService:
         for path in list_readiness_paths(model):
             url = model.url.rstrip("/") + path
             try:
-                response = await asyncio.to_thread(
-                    self.send_request, url, timeout_seconds=PROBE_TIMEOUT_SECONDS, insecure=insecure
-                )
+                response = await self._send(url, timeout_seconds=PROBE_TIMEOUT_SECONDS, insecure=insecure)
             except TransientError as error:
                 results.append(HealthProbeResult(path, 0, 0.0, str(error)))
             else:
                 results.append(HealthProbeResult(path, response.code, response.seconds))
         return results
+
+    async def _send(self, url: str, document: Any = None, *, timeout_seconds: float, insecure: bool) -> PlainResponse:
+        """Send a request without the event loop's default thread pool: a model may be slow."""
+        send = partial(self.send_request, url, document, timeout_seconds=timeout_seconds, insecure=insecure)
+        return await asyncio.get_running_loop().run_in_executor(_threads, send)
 
     async def restart_model(self, service: Manifest) -> str:
         """Restart the predictor as `kubectl rollout restart` does; with Knative revisions, delete its Pods instead."""

@@ -28,7 +28,7 @@ from argosy.features.notifications.drift_lookup import load_drift
 from argosy.features.notifications.notification_pass_state import DueMessage, NotificationPass
 from argosy.features.notifications.receiver_backoff import ReceiverBackoff
 from argosy.features.notifications.sent_messages import build_state_key, read_pending, read_state
-from argosy.features.notifications.services import MessageDelivery, deliver
+from argosy.features.notifications.services import MessageDelivery, deliver_in_thread
 from argosy.features.notifications.settings import NotificationSettings, list_used_variables, uses_notebook_jobs
 from argosy.features.notifications.settings_cache import NotificationSettingsCache, SettingsVersions
 from argosy.features.notifications.subscriptions import NotificationDestination, list_destinations
@@ -238,7 +238,7 @@ class NotificationController:
         # Raises Conflict if the object changed; then nothing was sent.
         await notification_pass.write_annotations(context.cluster)
         try:
-            await asyncio.to_thread(deliver, delivery)
+            await deliver_in_thread(delivery)
             self._record_finished(notification_pass, due_message, is_accepted=True)
         except DeliveryUnknown as error:
             self._record_finished(notification_pass, due_message, is_accepted=True)

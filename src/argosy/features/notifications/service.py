@@ -5,7 +5,6 @@ In: a cluster, optionally settings in files. Out: history rows, rendered message
 
 from __future__ import annotations
 
-import asyncio
 import difflib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -32,7 +31,7 @@ from argosy.features.notifications.delivery_events import (
     read_history,
 )
 from argosy.features.notifications.drift_lookup import load_drift
-from argosy.features.notifications.services import MessageDelivery, deliver
+from argosy.features.notifications.services import MessageDelivery, deliver_in_thread
 from argosy.features.notifications.settings import (
     NotificationSettings,
     TriggerCondition,
@@ -165,7 +164,7 @@ class NotificationService:
         target = (service.kind, destination.service, destination.recipient)
         delivery = MessageDelivery(*target, service.options, notification, idempotency_key, now, self.settings.hosts)
         try:
-            await asyncio.to_thread(deliver, delivery)
+            await deliver_in_thread(delivery)
         except ArgosyError as error:
             return TrialMessage(destination, masked, self.settings.mask_secrets(str(error)))
         return TrialMessage(destination, masked, is_sent=True)

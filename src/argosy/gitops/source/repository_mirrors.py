@@ -26,6 +26,7 @@ from argosy.gitops.source.git.mirror import Mirror
 from argosy.gitops.source.git.mirror_remote import MirrorRemote, RequestObserver
 from argosy.gitops.source.repository_access_settings import SourceSettings, parse_chart_repository_url
 from argosy.gitops.source.signatures import SignatureRule
+from argosy.http_client.request_threads import RequestThreads
 
 log = logging.getLogger(__name__)
 MAX_OPEN_MIRRORS = 64  # each open mirror keeps a git process
@@ -52,6 +53,7 @@ class Repositories:
         self.on_request: RequestObserver | None = None  # called after each request to a Git host
         self._open_mirrors: dict[Path, Mirror] = {}
         self._chart_repositories: dict[str, ChartRepository] = {}
+        self._chart_threads = RequestThreads("chart-download")
         self._last_logged: dict[tuple[str, str, str], str] = {}
         self._location_cache: dict[tuple[str, str, str], tuple[float, tuple[Any, ...], Path, Mirror]] = {}
 
@@ -127,8 +129,8 @@ class Repositories:
         requested_url = parse_chart_repository_url(url)
         location = self.settings.locate_chart_repository(requested_url)
         credential = credential or find_credential(self.credentials, location, project, HELM)
-        settings = self.settings
-        return ChartHost(location, str(requested_url), settings.protocols, credential, self.trust, settings.limits)
+        protocols, limits, threads = self.settings.protocols, self.settings.limits, self._chart_threads
+        return ChartHost(location, str(requested_url), protocols, threads, credential, self.trust, limits)
 
     def chart_repository(self, url: str, *, project: str = "") -> ChartRepository:
         host = self.chart_host(url, project=project)

@@ -7,11 +7,11 @@ certificate; uses a key or an algorithm that the token itself names.
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import hmac
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import sha256
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
@@ -20,8 +20,9 @@ import jwt
 
 from argosy.errors import TransientError
 from argosy.gitops.policy.builtin_and_project_roles import is_reserved
-from argosy.http_client.allowed_host_request import OutboundRequest, send_request
+from argosy.http_client.allowed_host_request import OutboundRequest, build_deadline, send_request
 from argosy.http_client.anonymous_request import PlainResponse
+from argosy.http_client.request_threads import RequestThreads
 from argosy.kube.controller.clock import Clock
 from argosy.kube.objects.base64url import encode_base64url
 from argosy.web.auth.oidc_provider_settings import OidcProvider
@@ -81,7 +82,7 @@ class OidcClient:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._semaphore = asyncio.Semaphore(MAX_CONCURRENT_REQUESTS)
+        self._threads = RequestThreads("oidc", MAX_CONCURRENT_REQUESTS)
         self._metadata: dict[str, tuple[float, ProviderMetadata]] = {}
         self._keys: dict[str, tuple[float, list[jwt.PyJWK]]] = {}
 
@@ -256,8 +257,10 @@ class OidcClient:
         return document
 
     async def _send(self, provider: OidcProvider, request: OutboundRequest) -> PlainResponse:
-        async with self._semaphore:
-            return await asyncio.to_thread(send_request, replace(request, ca_certificates=provider.root_ca))
+        request = replace(request, ca_certificates=provider.root_ca)
+        deadline = build_deadline(request)
+        host = urlsplit(request.url).hostname or ""
+        return await self._threads.run(host, deadline, partial(send_request, request, deadline=deadline))
 
 
 def _read_metadata(provider: OidcProvider, document: Mapping[str, Any]) -> ProviderMetadata:

@@ -6,7 +6,9 @@ trigger; reveals more of a URL than its host.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from argosy.errors import UserError
@@ -17,7 +19,10 @@ from argosy.features.notifications.services.slack import send_slack
 from argosy.features.notifications.services.teams import send_teams
 from argosy.features.notifications.services.webhook import send_webhook
 
-__all__ = ["SENDERS_BY_TYPE", "MessageDelivery", "deliver"]
+__all__ = ["SENDERS_BY_TYPE", "MessageDelivery", "deliver", "deliver_in_thread"]
+
+MAX_CONCURRENT_DELIVERIES: Final = 8
+_threads: Final = ThreadPoolExecutor(MAX_CONCURRENT_DELIVERIES, thread_name_prefix="notification")
 
 SENDERS_BY_TYPE: Final[Mapping[str, Callable[[MessageDelivery], None]]] = {
     "webhook": send_webhook,
@@ -33,3 +38,8 @@ def deliver(delivery: MessageDelivery) -> None:
     if delivery.kind not in SENDERS_BY_TYPE:
         raise UserError(f"unknown service type {delivery.kind}; choose one of {', '.join(SENDERS_BY_TYPE)}")
     SENDERS_BY_TYPE[delivery.kind](delivery)
+
+
+async def deliver_in_thread(delivery: MessageDelivery) -> None:
+    """Deliver without the event loop's default thread pool, which Git fetches need: a receiver may be slow."""
+    await asyncio.get_running_loop().run_in_executor(_threads, deliver, delivery)

@@ -6,10 +6,9 @@ source passes them on; follows a redirect to a protocol that is not allowed, or 
 
 from __future__ import annotations
 
-import asyncio
 import base64
-import time
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 from urllib.parse import urljoin, urlsplit
 
@@ -34,6 +33,8 @@ from argosy.http_client.file_download import (
     DownloadTooLarge,
     download,
 )
+from argosy.http_client.request_deadline import RequestDeadline
+from argosy.http_client.request_threads import RequestThreads
 
 MAX_REDIRECTS: Final = 5
 _REDIRECT_CODES: Final = (301, 302, 303, 307, 308)
@@ -47,6 +48,7 @@ class ChartHost:
     url: RepositoryUrl
     display_url: str  # for messages
     protocols: frozenset[str]
+    threads: RequestThreads = field(repr=False)
     credential: RepositoryCredential | None = None
     trust: HostTrust = field(default_factory=HostTrust)
     limits: SourceLimits = field(default_factory=SourceLimits)
@@ -55,17 +57,20 @@ class ChartHost:
         return await self.fetch(f"{str(self.url).rstrip('/')}/index.yaml", MAX_INDEX_BYTES)
 
     async def fetch(self, url: str, max_bytes: int, *, passes_credentials: bool = False) -> bytes:
-        """Download a file."""
-        return await asyncio.to_thread(self._fetch, url, max_bytes, passes_credentials)
+        """Download a file. One deadline holds for the wait for a thread, for the request and for its redirects."""
+        deadline = RequestDeadline(self.limits.fetch_seconds)
+        fetch = partial(self._fetch, url, max_bytes, deadline, passes_credentials=passes_credentials)
+        try:
+            return await self.threads.run(self.url.host, deadline, fetch)
+        except TransientError as error:
+            raise SourceUnreachable(str(error), where=self.display_url) from error
 
-    def _fetch(self, url: str, max_bytes: int, passes_credentials: bool) -> bytes:
-        deadline = time.monotonic() + self.limits.fetch_seconds
+    def _fetch(self, url: str, max_bytes: int, deadline: RequestDeadline, *, passes_credentials: bool) -> bytes:
         previous_scheme = ""
         for _ in range(MAX_REDIRECTS + 1):
             origin = self._check_origin(url, previous_scheme)
             is_trusted = passes_credentials or origin == (self.url.scheme, self.url.host, self.url.port)
-            seconds = max(1.0, deadline - time.monotonic())
-            response = self._send(self._build_request(url, origin[1], max_bytes, seconds, is_trusted=is_trusted))
+            response = self._send(self._build_request(url, origin[1], max_bytes, is_trusted=is_trusted), deadline)
             if response.code not in _REDIRECT_CODES or not response.location:
                 return self._check_response(response, is_trusted=is_trusted)
             previous_scheme, url = origin[0], urljoin(url, response.location)
@@ -88,17 +93,14 @@ class ChartHost:
             raise AddressRefused(message, where=self.display_url)
         return scheme, canonical_host(f"[{host}]" if ":" in host else host), port or DEFAULT_PORTS[scheme]
 
-    def _build_request(
-        self, url: str, host: str, max_bytes: int, seconds: float, *, is_trusted: bool
-    ) -> DownloadRequest:
+    def _build_request(self, url: str, host: str, max_bytes: int, *, is_trusted: bool) -> DownloadRequest:
         credential = self.credential
         authorities = self.trust.authorities_by_host.get(host, "")
         if credential is None:
-            return DownloadRequest(url, max_bytes, seconds, authorities=authorities)
+            return DownloadRequest(url, max_bytes, authorities=authorities)
         request = DownloadRequest(
             url,
             max_bytes,
-            seconds,
             authorities=authorities,
             proxy=credential.proxy,
             no_proxy=credential.no_proxy,
@@ -109,10 +111,10 @@ class ChartHost:
         )
         return request
 
-    def _send(self, request: DownloadRequest) -> DownloadResponse:
+    def _send(self, request: DownloadRequest, deadline: RequestDeadline) -> DownloadResponse:
         host = urlsplit(request.url).hostname
         try:
-            return download(request)
+            return download(request, deadline)
         except DownloadTooLarge as error:
             raise SourceTooLarge(
                 f"the file is larger than {request.max_bytes} bytes", where=self.display_url
