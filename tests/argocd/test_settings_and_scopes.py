@@ -122,8 +122,13 @@ def test_excluded_kinds(story: Story, setting: dict[str, str]) -> None:
 
 @pytest.mark.parametrize(
     "ignored",
-    ["jsonPointers: [/spec/replicas]", "jqPathExpressions: [.spec.replicas]", "managedFieldsManagers: [scaler]"],
-    ids=["pointer", "jq", "manager"],
+    [
+        "jsonPointers: [/spec/replicas]",
+        "jqPathExpressions: [.spec.replicas]",
+        "managedFieldsManagers: [scaler]",
+        "jqpathexpressions: []\njsonpointers:\n- /spec/replicas\nmanagedfieldsmanagers: []\n",
+    ],
+    ids=["pointer", "jq", "manager", "as-the-operator-writes-it"],
 )
 def test_ignored_differences_of_a_kind(story: Story, ignored: str) -> None:
     story.push({"web.yaml": deployment()})

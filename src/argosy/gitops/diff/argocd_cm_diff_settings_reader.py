@@ -15,6 +15,7 @@ from argosy.gitops.diff.diff_options import DEFAULT_KNOWN_FIELDS, DiffSettings, 
 from argosy.gitops.diff.known_type_fields import find_type_normalizer
 from argosy.kube.objects import read_yaml
 from argosy.kube.objects.config_map_booleans import read_boolean
+from argosy.kube.objects.go_field_names import spell_fields_like_go
 
 CUSTOMIZATIONS_KEY: Final = "resource.customizations"
 IGNORE_DIFFERENCES_PREFIX: Final = f"{CUSTOMIZATIONS_KEY}.ignoreDifferences."
@@ -27,6 +28,11 @@ SERVER_SIDE_KEY: Final = "controller.diff.server.side"
 _IGNORE_STATUS_VALUES: Final[dict[str, IgnoreStatus]] = {
     "all": "all", "crd": "crd", "none": "none", "off": "none", "false": "none", "": "all",
 }  # fmt: skip
+_COMPARE_OPTIONS: Final = (
+    "ignoreResourceStatusField",
+    "ignoreAggregatedRoles",
+    "ignoreDifferencesOnResourceUpdates",
+)
 _CUSTOMIZATION_NAMES: Final = ("ignoreDifferences", "ignoreResourceUpdates", "knownTypeFields")
 _RULE_LISTS: Final = {"jsonPointers": "pointers", "jqPathExpressions": "jq_paths", "managedFieldsManagers": "managers"}
 
@@ -112,8 +118,10 @@ class _SettingsReader:
                     f"{override.where}: must hold a YAML mapping with {', '.join(_RULE_LISTS)}; correct it"
                 )
                 continue
+            # argo: the operator of OpenShift GitOps writes these names in lower case
+            values = spell_fields_like_go(override.value, _RULE_LISTS)
             lists = {
-                field_name: self._read_strings(override.where, name, override.value.get(name))
+                field_name: self._read_strings(override.where, name, values.get(name))
                 for name, field_name in _RULE_LISTS.items()
             }
             rules.append(IgnoreDifference(*override.kind, **lists))  # type: ignore[arg-type]
@@ -135,7 +143,8 @@ class _SettingsReader:
                 self.faults.append(f"{where}: knownTypeFields must be a list with field and type; correct it")
                 continue
             for entry in entries:
-                path, type_ = (entry.get("field"), entry.get("type")) if isinstance(entry, dict) else (None, None)
+                names = spell_fields_like_go(entry if isinstance(entry, dict) else {}, ("field", "type"))
+                path, type_ = names.get("field"), names.get("type")
                 if not isinstance(path, str) or not isinstance(type_, str):
                     self.faults.append(
                         f"{where}: each entry of knownTypeFields needs field and type; add the missing one"
@@ -149,7 +158,7 @@ class _SettingsReader:
         document = self._load_yaml(COMPARE_OPTIONS_KEY, text)
         if document is not None and not isinstance(document, dict):
             self.faults.append(f"{COMPARE_OPTIONS_KEY}: must hold a YAML mapping; correct it")
-        options = document if isinstance(document, dict) else {}
+        options = spell_fields_like_go(document if isinstance(document, dict) else {}, _COMPARE_OPTIONS)
         status_text = options.get("ignoreResourceStatusField")
         status = _IGNORE_STATUS_VALUES.get(str("" if status_text is None else status_text).lower())
         if status is None:

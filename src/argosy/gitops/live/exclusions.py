@@ -15,6 +15,7 @@ from argosy.gitops.application import IN_CLUSTER
 from argosy.gitops.application.canonical_cluster_address import parse_cluster_address
 from argosy.gitops.application.cluster_globs import matches_cluster
 from argosy.kube.objects import read_yaml
+from argosy.kube.objects.go_field_names import spell_fields_like_go
 from argosy.kube.objects.strict_typed_field_reader import FieldReader
 from argosy.kube.resource_key import GroupKind
 from argosy.languages.globs import matches_glob
@@ -92,13 +93,18 @@ def _read_rules(argocd_cm: Mapping[str, str], setting: str, faults: list[str]) -
         if entries is not None and not isinstance(entries, list):
             raise UserError("must be a list; start each rule with a dash")
         return tuple(
-            _read_rule(FieldReader(entry, "", f"[{position}]"), where, faults)
+            _read_rule(_read_fields(entry, f"[{position}]"), where, faults)
             for position, entry in enumerate(entries or ())
         )
     except UserError as error:
         line = f"line {error.line} of its text: " if error.line else ""
         faults.append(f"{where}: {line}{error.message}; the setting is ignored until it is corrected")
         return ()
+
+
+def _read_fields(entry: Any, path: str) -> FieldReader:
+    values = FieldReader(entry, "", path).values
+    return FieldReader(spell_fields_like_go(values, _RULE_FIELDS), "", path)
 
 
 def _read_rule(entry: FieldReader, where: str, faults: list[str]) -> KindRule:

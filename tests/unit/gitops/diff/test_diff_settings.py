@@ -26,6 +26,16 @@ def test_ignore_differences_key_becomes_a_rule_for_its_kind(key: str, kind: tupl
     assert not settings.faults
 
 
+def test_names_in_lower_case_are_read_as_the_operator_of_openshift_gitops_writes_them() -> None:
+    text = "jqpathexpressions: ['.spec.b[]?']\njsonpointers:\n- /spec/a\nmanagedfieldsmanagers: []\n"
+    options = {"resource.compareoptions": "IgnoreResourceStatusField: none\n"}
+    settings = read_diff_settings({f"{PREFIX}apps_Deployment": text, **options})
+    assert settings.ignore_rules == (
+        IgnoreDifference("apps", "Deployment", pointers=("/spec/a",), jq_paths=(".spec.b[]?",)),
+    )
+    assert settings.ignore_status == "none" and not settings.faults
+
+
 def test_resource_customizations_map_allows_wildcards_and_nested_text() -> None:
     text = """
     "*.example.io/*":

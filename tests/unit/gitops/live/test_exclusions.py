@@ -32,6 +32,11 @@ def test_default_exclusions_contain_events_metrics_and_leases(kind: GroupKind, i
     assert read_exclusions({}).excludes(kind) is is_out
 
 
+def test_fields_of_a_rule_are_found_in_any_case() -> None:
+    exclusions = reading("- apigroups: ['']\n  Kinds: [ConfigMap]\n")
+    assert exclusions.excludes(CONFIG_MAP) and not exclusions.excludes(INGRESS) and not exclusions.faults
+
+
 NETWORK = "- apiGroups: [networking.k8s.io]\n"
 ALL = "- apiGroups: ['*']\n"
 
