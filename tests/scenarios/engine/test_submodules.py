@@ -80,6 +80,53 @@ async def test_submodule_that_the_project_does_not_permit_stops_the_comparison(r
     assert await room.get("ConfigMap", "settings") is None
 
 
+@pytest.mark.parametrize("modules", [None, "# no submodules", '[submodule "app/lib"]\n\tpath = app/lib\n'])
+async def test_submodule_without_an_address_stops_the_comparison_and_its_objects_stay(
+    room: Room, modules: str | None
+) -> None:
+    """git fails for such a submodule; an empty folder in its place would prune its objects."""
+    add_library(room)
+    first = room.repository.push({"app/settings.yaml": config_map(a="one")})
+    source = {"repoURL": room.repository.url, "path": "app", "targetRevision": "main", "directory": {"recurse": True}}
+    await room.deliver(source=source, syncPolicy={"automated": {"prune": True}})
+    await room.until_synced(first)
+    room.repository.push({".gitmodules": modules})
+    await room.annotate(refresh="normal")
+    message = await room.until_condition("ComparisonError")
+    assert "no url found for submodule path 'app/lib' in .gitmodules; add the submodule there, or remove it" in message
+    assert await room.get("ConfigMap", "shared") is not None
+
+
+async def test_gitmodules_that_git_cannot_read_stop_the_comparison(room: Room) -> None:
+    add_library(room)
+    room.repository.push({".gitmodules": '[submodule "app/lib"\n\tpath = app/lib\n', "app/a.yaml": config_map(a="1")})
+    await room.deliver(syncPolicy={"automated": {"prune": True}})
+    assert ".gitmodules: bad config line 1" in await room.until_condition("ComparisonError")
+
+
+async def test_change_of_gitmodules_or_of_the_setting_renders_again(room: Room) -> None:
+    """Neither changes a file or folder in the path of the source."""
+    add_library(room)
+    first = room.repository.push({"app/settings.yaml": config_map(a="one")})
+    source = {"repoURL": room.repository.url, "path": "app", "targetRevision": "main", "directory": {"recurse": True}}
+    await room.deliver(source=source, syncPolicy={"automated": {"prune": True}})
+    await room.until_synced(first)
+    modules = (room.repository.path / ".gitmodules").read_text()
+    skipped = room.repository.push({".gitmodules": f"{modules}\tupdate = none\n"})
+    await room.annotate(refresh="normal")
+    await room.until_synced(skipped)
+    assert await room.get("ConfigMap", "shared") is None
+    fetched = room.repository.push({".gitmodules": modules})
+    await room.annotate(refresh="normal")
+    await room.until_synced(fetched)
+    assert await room.get("ConfigMap", "shared") is not None
+    metadata = {"name": "argocd-cmd-params-cm", "namespace": CONTROL}
+    data = {"reposerver.enable.git.submodule": "false"}
+    await room.cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+    await room.annotate(refresh="normal")
+    await room.until(lambda status: status["sync"]["status"] == "OutOfSync")  # its objects are asked for no more
+
+
 async def test_submodules_are_left_out_if_they_are_disabled(room: Room) -> None:
     parameters = {"reposerver.enable.git.submodule": "false"}
     metadata = {"name": "argocd-cmd-params-cm", "namespace": CONTROL}

@@ -34,7 +34,7 @@ from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.reconciler.render_cache import OpenGitAccess, RenderCache, RenderRequest
 from argosy.gitops.render import ChartRequest
 from argosy.gitops.source.signatures import build_signature_rule
-from argosy.gitops.source.submodules import add_submodules, may_have_submodules
+from argosy.gitops.source.submodules import add_submodules
 from argosy.gitops.status.conditions import AppCondition, ConditionType
 from argosy.kube.client import Catalog
 from argosy.kube.controller.log_context import add_log_fields
@@ -93,16 +93,16 @@ class DesiredStateBuilder:
         )
         try:
             checkouts, _ = await self._fetch_checkouts(project, request, settings)
+            aliases = {source.alias: item for source, item in zip(request.sources, checkouts) if source.alias}
+            return any(
+                self.renders.may_render_differently(
+                    RenderRequest(app, source, checkout, settings.build, aliases), number
+                )
+                for number, (source, checkout) in enumerate(zip(request.sources, checkouts))
+                if not (source.alias and not source.path and not source.chart)
+            )
         except UserError:
             return True
-        aliases = {
-            source.alias: ref_checkout for source, ref_checkout in zip(request.sources, checkouts) if source.alias
-        }
-        return any(
-            self.renders.may_render_differently(RenderRequest(app, source, checkout, settings.build, aliases), number)
-            for number, (source, checkout) in enumerate(zip(request.sources, checkouts))
-            if not (source.alias and not source.path and not source.chart)
-        )
 
     def is_unchanged_since(self, app: Application, revisions: Sequence[str]) -> bool:
         """True if the last render is known to be the same as that of these revisions."""
@@ -277,7 +277,7 @@ async def add_permitted_submodules(
             raise PolicyError(f"it is not permitted in project '{project.name}'", where=submodule_url)
         return await settings.repositories.checkout(submodule_url, commit, project=project.name, parent_url=url)
 
-    if not settings.fetches_submodules or not may_have_submodules(checkout):
+    if not settings.build.fetches_submodules:  # argo: their folders are empty then
         return checkout
     return await add_submodules(checkout, url, fetch)
 

@@ -49,7 +49,6 @@ class ReconcilerSettings:
     hard_reconciliation_seconds: float = 0.0  # argo: seconds after which all sources are rendered again; 0 for never
     heal_backoff: HealBackoff = field(default_factory=HealBackoff)
     confirms_mass_prune: bool = True
-    fetches_submodules: bool = True  # argo: reposerver.enable.git.submodule
     persists_resource_health: bool = False  # argo: True if status.resources includes health
     budget: Budget = field(default_factory=Budget)  # worker time per project
     faults: tuple[str, ...] = ()

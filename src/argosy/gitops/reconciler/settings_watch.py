@@ -146,12 +146,13 @@ class SettingsWatcher:
         projects, project_faults = self._read_projects()
         access = read_access_policy(self._read_config_map(RBAC_CM))
         sidecars = read_sidecar_settings(self._plugin_sockets, parameters)
+        build = read_or_keep(partial(read_build_settings, argocd_cm, argosy_cm, sidecars=sidecars), previous.build)
         maps = {ARGOSY_CM: argosy_cm, ARGOCD_CM: argocd_cm, PARAMETERS_CM: parameters}
         settings = replace(
             previous,
             evaluate_jq=evaluate_jq,
             access=previous.access if access.faults else access,
-            build=read_or_keep(partial(read_build_settings, argocd_cm, argosy_cm, sidecars=sidecars), previous.build),
+            build=replace(build, fetches_submodules=read_boolean(parameters, SUBMODULES_SETTING, default=True)),
             tracking=tracking,
             exclusions=exclusions,
             diff=diff,
@@ -171,13 +172,12 @@ class SettingsWatcher:
             jitter_seconds=read_interval("timeout.reconciliation.jitter", 60.0, previous.jitter_seconds),
             budget=read_or_keep(partial(_read_budget, argosy_cm), previous.budget),
             confirms_mass_prune=read_or_keep(partial(_asks_mass_prune, argosy_cm), previous.confirms_mass_prune),
-            fetches_submodules=read_boolean(parameters, SUBMODULES_SETTING, default=True),
             persists_resource_health=read_boolean(parameters, "controller.resource.health.persist", default=False),
         )
         faults = [add_location(setting_fault, maps) for setting_fault in (*faults, *describe_invalid_values(maps))]
         unread_restrictions = [fault for fault in dict.fromkeys(faults) if find_key(fault) in self._list_unread_keys()]
-        faults = [*dict.fromkeys((*faults, *project_faults, *access.faults))]
-        return replace(settings, faults=tuple(faults), unread_restrictions=tuple(unread_restrictions))
+        all_faults = tuple(dict.fromkeys((*faults, *project_faults, *access.faults)))
+        return replace(settings, faults=all_faults, unread_restrictions=tuple(unread_restrictions))
 
     def _update_repositories(self, repositories: Repositories, argosy_cm: Mapping[str, str], faults: list[str]) -> None:
         repositories.settings = self._read_sources(argosy_cm, repositories.settings, faults)

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from argosy.errors import SourceError
 from argosy.gitops.application.file_tree_protocol import FileTree, TreeEntry
+from argosy.gitops.application.gitmodules import GITMODULES_FILE
 from argosy.gitops.application.step_results import RenderInput
 from argosy.gitops.render.manifest_generate_paths import GENERATE_PATHS_SCOPE, are_generate_paths_unchanged
 from argosy.gitops.render.settings import FetchTree
@@ -57,6 +58,7 @@ class RecordingTree:
         self.tree = tree
         self.scope = scope
         self.record = record
+        self.find_entry(GITMODULES_FILE)  # it decides what the folders of submodules have, whatever their ids are
 
     def __reduce__(self) -> tuple[Callable[[FileTree], FileTree], tuple[FileTree]]:
         return _return_tree, (self.tree,)  # lookups in another process do not belong to the render
@@ -164,7 +166,8 @@ def build_folder_inputs(tree: FileTree, scope: str, record: Mapping[RenderInput,
     """
     if not has_folder_ids(tree):
         return {}
-    lookup_counts = Counter(path.rpartition("/")[0] for input_scope, path in record if input_scope == scope)
+    paths = (path for input_scope, path in record if input_scope == scope and path != GITMODULES_FILE)
+    lookup_counts = Counter(path.rpartition("/")[0] for path in paths)
     entries = {
         folder: tree.find_entry(folder) for folder, count in lookup_counts.items() if count >= _MIN_LOOKUPS_PER_FOLDER
     }

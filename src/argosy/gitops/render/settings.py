@@ -79,6 +79,8 @@ class BuildSettings:
     plugins: Mapping[str, PluginCommand] = field(default_factory=dict)
     sidecars: SidecarSettings = NO_SIDECARS
     limits: RenderLimits = field(default_factory=RenderLimits)
+    # Of the engine, which gives submodules to renders with their files. Here, so that a change renders again.
+    fetches_submodules: bool = True
 
     @property
     def is_helm_enabled(self) -> bool:

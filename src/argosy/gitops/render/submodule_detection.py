@@ -5,13 +5,9 @@ In: a tree, a path. Out: the submodule that contains the path, if any. Never: fe
 
 from __future__ import annotations
 
-import re
-from typing import Final
-
+from argosy.errors import SourceError
 from argosy.gitops.application.file_tree_protocol import FileTree
-
-GITMODULES_FILE: Final = ".gitmodules"
-_PATH_LINE: Final = re.compile(r'^[ \t]*path[ \t]*=[ \t]*"?([^"\r\n]+?)"?[ \t]*$', re.MULTILINE)
+from argosy.gitops.application.gitmodules import GITMODULES_FILE, list_submodule_paths
 
 
 def find_submodule(tree: FileTree, path: str) -> str | None:
@@ -19,10 +15,11 @@ def find_submodule(tree: FileTree, path: str) -> str | None:
     entry = tree.find_entry(GITMODULES_FILE)
     if entry is None or entry.kind != "file":
         return None
-    submodule_paths = (
-        submodule_path.strip("/")
-        for submodule_path in _PATH_LINE.findall(tree.read_file(GITMODULES_FILE).decode("utf-8", "replace"))
-    )
+    text = tree.read_file(GITMODULES_FILE).decode("utf-8", "surrogateescape")
+    try:
+        submodule_paths = [submodule_path.strip("/") for submodule_path in list_submodule_paths(text)]
+    except SourceError:
+        return None  # git would not read it either; the engine reports it if it fetches submodules
     submodule = next(
         (
             submodule_path

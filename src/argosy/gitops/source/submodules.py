@@ -14,10 +14,10 @@ from typing import Final
 
 from argosy.errors import LimitError, SourceRefused, UserError
 from argosy.gitops.application.file_tree_protocol import FileTree, TreeEntry
+from argosy.gitops.application.gitmodules import Submodule, resolve_submodule_url
 from argosy.gitops.application.repository_url_parser import parse_url
 from argosy.gitops.application.step_results import Checkout
 from argosy.gitops.source.git.commit_tree import GitTree
-from argosy.gitops.source.git.gitmodules import resolve_submodule_url
 from argosy.gitops.source.validated_path_components import split_path
 
 MAX_SUBMODULES: Final = 100  # of one source, with those of its submodules
@@ -60,23 +60,22 @@ class TreeWithSubmodules:
         return self.tree, path
 
 
-def may_have_submodules(checkout: Checkout) -> bool:
-    """False if they are loaded and there are none, or if the tree has no commit."""
-    tree = checkout.tree
-    return isinstance(tree, GitTree) and (tree.submodules is None or bool(tree.submodules))
-
-
 async def add_submodules(checkout: Checkout, url: str, fetch: FetchCommit) -> Checkout:
-    """argo: fetch the submodules of the checkout, and their submodules. Raises SourceError if one cannot be fetched."""
+    """argo: fetch the submodules of the checkout, and their submodules. Raises SourceError if one cannot be fetched.
+
+    A submodule that .gitmodules does not name is an error as soon as it is read.
+    """
     budget = [MAX_SUBMODULES]
-    tree = await _add_to_tree(checkout.tree, url, fetch, budget, 0)
-    return checkout if tree is checkout.tree else Checkout(tree, checkout.revision)
+    return Checkout(await _add_to_tree(checkout.tree, url, fetch, budget, 0), checkout.revision)
 
 
 async def _add_to_tree(tree: FileTree, url: str, fetch: FetchCommit, budget: list[int], depth: int) -> FileTree:
     if not isinstance(tree, GitTree):
         return tree
-    submodules = tree.submodules if tree.submodules is not None else await asyncio.to_thread(tree.load_submodules)
+    named = tree.submodules if tree.submodules is not None else await asyncio.to_thread(tree.load_submodules)
+    skipped = frozenset(submodule.path for submodule, _ in named if submodule.is_skipped)
+    submodules = [(submodule, commit) for submodule, commit in named if not submodule.is_skipped]
+    tree = tree.require_submodules(skipped)
     if not submodules:
         return tree
     budget[0] -= len(submodules)
@@ -86,13 +85,18 @@ async def _add_to_tree(tree: FileTree, url: str, fetch: FetchCommit, budget: lis
     trees: dict[str, FileTree] = {}
     for submodule, commit in submodules:
         try:
-            address = resolve_submodule_url(submodule.url, url)
-            if parse_url(address).scheme == "file" != parse_url(url).scheme:
-                raise SourceRefused("is on this machine, and the repository is not; use an address of a host")
-            fetched = await fetch(address, commit)
+            address, fetched = await _fetch_submodule(submodule, commit, url, fetch)
             trees[submodule.path] = await _add_to_tree(fetched.tree, address, fetch, budget, depth + 1)
         except UserError as error:
             located = copy.copy(error)  # Applications may share one error of a host
             located.message = f"{error.message} (submodule {submodule.path} of {parse_url(url)})"
             raise located from error
     return TreeWithSubmodules(tree, trees)
+
+
+async def _fetch_submodule(submodule: Submodule, commit: str, url: str, fetch: FetchCommit) -> tuple[str, Checkout]:
+    """Return the address of the submodule and its checkout."""
+    address = resolve_submodule_url(submodule.url, url)
+    if parse_url(address).scheme == "file" != parse_url(url).scheme:
+        raise SourceRefused("is on this machine, and the repository is not; use an address of a host")
+    return address, await fetch(address, commit)

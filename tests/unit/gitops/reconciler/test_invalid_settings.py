@@ -93,7 +93,7 @@ EFFECTS: dict[str, tuple[str, Callable[[ReconcilerSettings], bool]]] = {
     "application.sync.impersonation.enforced": (THEIRS, lambda rules: rules.impersonation.is_enforced),
     "controller.resource.health.persist": (PARAMETERS, lambda rules: rules.persists_resource_health),
     "controller.diff.server.side": (PARAMETERS, lambda rules: rules.diff.server_side),
-    "reposerver.enable.git.submodule": (PARAMETERS, lambda rules: rules.fetches_submodules),
+    "reposerver.enable.git.submodule": (PARAMETERS, lambda rules: rules.build.fetches_submodules),
 }
 
 

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from argosy.errors import CorruptSource, SourceError, SourceTooLarge
 from argosy.gitops.application.file_tree_protocol import TreeEntry
-from argosy.gitops.source.git.gitmodules import GITMODULES_FILE, Submodule, read_gitmodules
+from argosy.gitops.application.gitmodules import GITMODULES_FILE, Submodule, read_gitmodules
 from argosy.gitops.source.git.object_reader import ObjectReader
 from argosy.gitops.source.validated_path_components import split_path
 
@@ -31,17 +31,22 @@ _FolderEntries = Mapping[str, _FolderEntry]
 
 
 class GitTree:
-    """Implements `Tree`. Trees with the same id have the same content, in any commit."""
+    """Implements `FileTree`. Trees with the same id have the same content, in any commit.
 
-    def __init__(self, objects: ObjectReader, id: str) -> None:
+    `empty_submodules`: which submodules may be read as empty folders; None: all. Reading another one is a SourceError,
+    because what was rendered without its files would prune their objects.
+    """
+
+    def __init__(self, objects: ObjectReader, id: str, empty_submodules: frozenset[str] | None = None) -> None:
         self.objects = objects
         self.id = id
+        self.empty_submodules = empty_submodules
         self.submodules: Sequence[tuple[Submodule, str]] | None = None  # None: not loaded yet
 
-    def __getstate__(self) -> tuple[ObjectReader, str]:
-        return self.objects, self.id
+    def __getstate__(self) -> tuple[ObjectReader, str, frozenset[str] | None]:
+        return self.objects, self.id, self.empty_submodules
 
-    def __setstate__(self, state: tuple[ObjectReader, str]) -> None:
+    def __setstate__(self, state: tuple[ObjectReader, str, frozenset[str] | None]) -> None:
         self.__init__(*state)  # type: ignore[misc]
 
     def find_entry(self, path: str) -> TreeEntry | None:
@@ -50,7 +55,10 @@ class GitTree:
 
     def list_folder(self, path: str) -> Sequence[TreeEntry]:
         match = self._find_entry(path)
-        if match is None or match.entry.kind != "folder" or match.is_submodule:
+        if match is None or match.entry.kind != "folder":
+            return ()
+        if match.is_submodule:
+            self._check_may_be_empty(path)
             return ()
         return sorted(folder_entry.entry for folder_entry in self._load_folder(match.entry.id).values())
 
@@ -63,20 +71,44 @@ class GitTree:
         return self.objects.read(match.entry.id).content
 
     def load_submodules(self) -> Sequence[tuple[Submodule, str]]:
-        """Return the submodules with their commits. As in git, a path without a submodule in the commit is ignored."""
+        """Return the submodules that .gitmodules names, with their commits.
+
+        As in git, a path without a submodule in the commit is ignored. Raises SourceError if git rejects .gitmodules.
+        """
         entry = self.find_entry(GITMODULES_FILE)
         submodules: list[tuple[Submodule, str]] = []
         if entry is not None and entry.kind == "file":
-            for submodule in read_gitmodules(self.read_file(GITMODULES_FILE).decode("utf-8", "replace")):
-                match = self._find_entry(submodule.path)
-                if match is not None and match.is_submodule:
+            for submodule in read_gitmodules(self.read_file(GITMODULES_FILE).decode("utf-8", "surrogateescape")):
+                match = self._find_submodule(submodule.path)
+                if match is not None:
                     submodules.append((submodule, match.entry.id))
         self.submodules = submodules
         return submodules
 
+    def require_submodules(self, empty_submodules: frozenset[str]) -> GitTree:
+        """Return this tree, in which only these submodules may be read as empty folders."""
+        return GitTree(self.objects, self.id, empty_submodules)
+
+    def _find_submodule(self, path: str) -> _FolderEntry | None:
+        try:
+            match = GitTree(self.objects, self.id)._find_entry(path)
+        except SourceError:
+            return None  # not a path of a tree
+        return match if match is not None and match.is_submodule else None
+
+    def _check_may_be_empty(self, path: str) -> None:
+        if self.empty_submodules is not None and path not in self.empty_submodules:
+            message = f"no url found for submodule path '{path}' in .gitmodules"  # argo: git says so
+            raise SourceError(
+                f"{message}; add the submodule there, or remove it: git rm --cached {path}", where=self.objects.where
+            )
+
     def _find_entry(self, path: str) -> _FolderEntry | None:
         current = _FolderEntry(TreeEntry("", "folder", self.id), is_submodule=False)
-        for part in split_path(path):
+        parts = split_path(path)
+        for depth, part in enumerate(parts):
+            if current.is_submodule:
+                self._check_may_be_empty("/".join(parts[:depth]))
             if current.entry.kind != "folder" or current.is_submodule:
                 return None
             child = self._load_folder(current.entry.id).get(part)
