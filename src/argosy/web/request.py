@@ -159,6 +159,7 @@ class RequestContext:
     peer: str = ""
     live_position: str = ""  # in the change feed, before anything was read
     read_body: Callable[[], Awaitable[bytes]] | None = field(default=None, repr=False)
+    read_body_line: Callable[[int], Awaitable[bytes]] | None = field(default=None, repr=False)
     memory: RequestMemory = field(default_factory=RequestMemory, repr=False)
 
     # Services of the installation, the same for all requests.
@@ -191,6 +192,12 @@ class RequestContext:
         if self.memory.raw_body is None:
             self.memory.raw_body = await self.read_body() if self.read_body else b""
         return self.memory.raw_body
+
+    async def read_first_line(self, max_bytes: int) -> bytes:
+        """Return the first line of the body, before the rest of it is read."""
+        if self.memory.raw_body is not None:
+            return self.memory.raw_body.partition(b"\n")[0]
+        return await self.read_body_line(max_bytes) if self.read_body_line else b""
 
     async def read_json(self) -> Any:
         """Return the JSON body; None if it is empty."""

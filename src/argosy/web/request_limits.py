@@ -10,7 +10,7 @@ import math
 import time
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from typing import Final
 
 MAX_URL_BYTES: Final = 8 << 10
@@ -62,26 +62,58 @@ def check_content_length(declared: str, max_bytes: int) -> None:
         raise RequestLimitExceeded(413, f"the body is larger than {max_bytes} bytes")
 
 
+class RequestBody:
+    """The body of a request, within a limit regardless of the declared length. Its first line can be read before."""
+
+    def __init__(
+        self, chunks: AsyncIterator[bytes], max_bytes: int, timeout_seconds: float = REQUEST_TIMEOUT_SECONDS
+    ) -> None:
+        self._chunks, self._max_bytes, self._timeout_seconds = chunks, max_bytes, timeout_seconds
+        self._received: list[bytes] = []
+        self._size = 0
+
+    async def read(self) -> bytes:
+        """Return the whole body, also after its first line was read. Call this once."""
+        async with self._limit_time():
+            while await self._receive() is not None:
+                pass
+        return b"".join(self._received)
+
+    async def read_line(self, max_bytes: int) -> bytes:
+        """Return the first line, or the whole body if it has no other. Read hardly more than that."""
+        line = b"".join(self._received)
+        async with self._limit_time():
+            while b"\n" not in line and len(line) <= max_bytes and (chunk := await self._receive()) is not None:
+                line += chunk
+        line = line.partition(b"\n")[0]
+        if len(line) > max_bytes:
+            raise RequestLimitExceeded(413, f"the first line of the body is longer than {max_bytes} bytes")
+        return line
+
+    async def _receive(self) -> bytes | None:
+        async for chunk in self._chunks:
+            self._size += len(chunk)
+            if self._size > self._max_bytes:
+                raise RequestLimitExceeded(413, f"the body is larger than {self._max_bytes} bytes")
+            self._received.append(chunk)
+            return chunk
+        return None
+
+    @asynccontextmanager
+    async def _limit_time(self) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                yield
+        except TimeoutError:
+            problem = f"the body did not arrive within {self._timeout_seconds:g} seconds"
+            raise RequestLimitExceeded(408, problem) from None
+
+
 async def read_body(
     chunks: AsyncIterator[bytes], max_bytes: int, timeout_seconds: float = REQUEST_TIMEOUT_SECONDS
 ) -> bytes:
     """Read the body within the limit, regardless of the declared length."""
-    try:
-        async with asyncio.timeout(timeout_seconds):
-            return await _read_chunks(chunks, max_bytes)
-    except TimeoutError:
-        raise RequestLimitExceeded(408, f"the body did not arrive within {timeout_seconds:g} seconds") from None
-
-
-async def _read_chunks(chunks: AsyncIterator[bytes], max_bytes: int) -> bytes:
-    received: list[bytes] = []
-    size = 0
-    async for chunk in chunks:
-        size += len(chunk)
-        if size > max_bytes:
-            raise RequestLimitExceeded(413, f"the body is larger than {max_bytes} bytes")
-        received.append(chunk)
-    return b"".join(received)
+    return await RequestBody(chunks, max_bytes, timeout_seconds).read()
 
 
 class ConcurrencyLimits:

@@ -22,7 +22,7 @@ from argosy.gitops.source.validated_path_components import split_path
 
 MAX_ARCHIVE_BYTES: Final = 16 << 20
 MAX_UNPACKED_BYTES: Final = 32 << 20  # headers included
-MAX_ENTRIES: Final = 10_000  # files, folders and links
+MAX_ENTRIES: Final = 10_000  # members of the archive; also files, folders and links of the tree
 MAX_DEPTH: Final = 100  # folders
 MAX_PATH_BYTES: Final = 4096
 _BLOCK_BYTES: Final = 512
@@ -76,22 +76,27 @@ def read_archive(data: bytes) -> ArchiveTree:
     files: dict[str, bytes] = {}
     links: dict[str, str] = {}
     names: dict[str, set[str]] = {"": set()}  # by folder
+    new_folders: list[tuple[str, str]] = []  # with the folder that each is in
     for member in _read_members(_unpack(data)):
-        if len(files) + len(links) + len(names) > MAX_ENTRIES:
-            problem = f"the archive has more than {MAX_ENTRIES} files and folders"
-            raise SourceTooLarge(f"{problem}; send fewer of them")
-        parts = member.path.split("/")
-        for end in range(1, len(parts) + (member.kind == "folder")):
-            folder = "/".join(parts[:end])
+        parent, _, name = member.path.rpartition("/")
+        folder = member.path if member.kind == "folder" else parent
+        while folder not in names:  # up to the first known folder: most members have a known one
             if folder in files or folder in links:
                 raise SourceError("is no folder, but the archive has files below it", where=folder)
-            names.setdefault(folder, set())
-            names["/".join(parts[: end - 1])].add(parts[end - 1])
+            names[folder] = set()
+            above, _, folder_name = folder.rpartition("/")
+            new_folders.append((above, folder_name))
+            folder = above
+        while new_folders:
+            above, folder_name = new_folders.pop()
+            names[above].add(folder_name)
+        if len(files) + len(links) + len(names) > MAX_ENTRIES:
+            raise _build_too_many_error()
         if member.kind == "folder":
             continue
         if member.path in names or member.path in links or (member.kind == "link" and member.path in files):
             raise SourceError("is more than once in the archive", where=member.path)
-        names["/".join(parts[:-1])].add(parts[-1])
+        names[parent].add(name)
         if member.kind == "file":
             files[member.path] = member.content
         else:
@@ -132,7 +137,7 @@ def _unpack(data: bytes) -> bytes:
 
 
 def _read_members(data: bytes) -> Iterator[_Member]:
-    position, long_path, long_target, long_size = 0, "", "", -1
+    position, count, long_path, long_target, long_size = 0, 0, "", "", -1
     while position + _BLOCK_BYTES <= len(data):
         header = data[position : position + _BLOCK_BYTES]
         position += _BLOCK_BYTES
@@ -156,10 +161,17 @@ def _read_members(data: bytes) -> Iterator[_Member]:
         elif kind == _LONG_LINK:
             long_target = _decode(content.rstrip(b"\0"))
         else:
+            count += 1  # also of members that are ignored, or replace an earlier one: each costs the same work
+            if count > MAX_ENTRIES:
+                raise _build_too_many_error()
             path = _clean_path(long_path or _read_path(header))
             if path and (member := _build_member(kind, path, content, long_target or _read_text(header[157:257]))):
                 yield member
             long_path, long_target, long_size = "", "", -1
+
+
+def _build_too_many_error() -> SourceTooLarge:
+    return SourceTooLarge(f"the archive has more than {MAX_ENTRIES} files and folders; send fewer of them")
 
 
 def _build_member(kind: bytes, path: str, content: bytes, target: str) -> _Member | None:

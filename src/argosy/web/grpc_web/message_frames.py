@@ -13,31 +13,63 @@ from argosy.web.grpc_web.call_status import CallError, CallStatus, StatusCode
 HEADER_BYTES: Final = 5
 MAX_FRAMES: Final = 10_000  # in one request, those with trailers included
 MAX_STREAM_FRAMES: Final = 40_000  # in a client stream; argo: its CLI sends files in pieces of 1 KiB
+MAX_ANNOUNCED_BYTES: Final = (1 << 32) - 1  # what the length of a frame can say
 _DATA_FLAG, _COMPRESSED_FLAG, _TRAILERS_FLAG = 0, 1, 0x80
 
 
-def split_frames(body: bytes, encoding: str = "", max_frames: int = MAX_FRAMES) -> list[bytes]:
-    """Return the messages of a request body. `encoding`: its grpc-encoding. argo: codes and messages are grpc-go's."""
-    messages: list[bytes] = []
-    position = count = 0
-    while position < len(body):
-        start = position + HEADER_BYTES
-        if start > len(body):
+class FrameSplitter:
+    """Splits a body that arrives in chunks. `encoding`: its grpc-encoding. argo: codes and messages are grpc-go's."""
+
+    def __init__(
+        self, encoding: str = "", max_frames: int = MAX_FRAMES, max_first_bytes: int = MAX_ANNOUNCED_BYTES
+    ) -> None:
+        self._encoding, self._max_frames = encoding, max_frames
+        self._max_bytes = max_first_bytes  # of the next message
+        self._rest = bytearray()  # the beginning of a frame
+        self._count = 0
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Return the messages that are complete. A first one that is too long is refused when its header arrives."""
+        self._rest += data
+        messages: list[bytes] = []
+        position = 0
+        while (start := position + HEADER_BYTES) <= len(self._rest):
+            flag, size = struct.unpack_from(">BI", self._rest, position)
+            if flag == _COMPRESSED_FLAG:
+                raise _refuse_compression(self._encoding)
+            if flag not in (_DATA_FLAG, _TRAILERS_FLAG):
+                raise CallError(StatusCode.INTERNAL, f"grpc: received unexpected payload format {flag} in a gRPC frame")
+            if size > self._max_bytes:
+                problem = f"grpc: received message larger than max ({size} vs. {self._max_bytes})"
+                raise CallError(StatusCode.RESOURCE_EXHAUSTED, problem)
+            if start + size > len(self._rest):
+                break
+            self._count += 1
+            if self._count > self._max_frames:
+                raise CallError(StatusCode.RESOURCE_EXHAUSTED, f"more than {self._max_frames} frames in one request")
+            position = start + size
+            if flag == _DATA_FLAG:
+                self._max_bytes = MAX_ANNOUNCED_BYTES
+                messages.append(bytes(self._rest[start:position]))
+        del self._rest[:position]
+        return messages
+
+    def finish(self) -> None:
+        """Raise CallError if the body ends within a frame."""
+        if not self._rest:
+            return
+        if len(self._rest) < HEADER_BYTES:
             raise CallError(StatusCode.INTERNAL, "unexpected EOF in the header of a gRPC frame")
-        flag, size = struct.unpack_from(">BI", body, position)
-        position = start + size
-        if flag == _COMPRESSED_FLAG:
-            raise _refuse_compression(encoding)
-        if flag not in (_DATA_FLAG, _TRAILERS_FLAG):
-            raise CallError(StatusCode.INTERNAL, f"grpc: received unexpected payload format {flag} in a gRPC frame")
-        if position > len(body):
-            problem = f"the frame announces {size} bytes, but {len(body) - start} follow"
-            raise CallError(StatusCode.INTERNAL, f"unexpected EOF: {problem}")
-        count += 1
-        if count > max_frames:
-            raise CallError(StatusCode.RESOURCE_EXHAUSTED, f"more than {max_frames} frames in one request")
-        if flag == _DATA_FLAG:
-            messages.append(body[start:position])
+        _, size = struct.unpack_from(">BI", self._rest)
+        problem = f"the frame announces {size} bytes, but {len(self._rest) - HEADER_BYTES} follow"
+        raise CallError(StatusCode.INTERNAL, f"unexpected EOF: {problem}")
+
+
+def split_frames(body: bytes, encoding: str = "", max_frames: int = MAX_FRAMES) -> list[bytes]:
+    """Return the messages of a request body."""
+    splitter = FrameSplitter(encoding, max_frames)
+    messages = splitter.feed(body)
+    splitter.finish()
     return messages
 
 

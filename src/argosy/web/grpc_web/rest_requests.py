@@ -6,7 +6,7 @@ than the limits allow.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote
@@ -49,10 +49,10 @@ def build_rest_request(method: Method, message: dict[str, Any]) -> RestRequest:
     return RestRequest(binding.http_method, path, _list_parameters(fields, values.keys()), body)
 
 
-def build_stream_request(method: Method, messages: Iterable[dict[str, Any]]) -> RestRequest:
-    """Build the request of a client stream: its body is a JSON document per line."""
+def build_stream_request(method: Method) -> RestRequest:
+    """Build the request of a client stream, whose body follows: a JSON document per line."""
     binding = method.bindings[0]
-    return RestRequest(binding.http_method, binding.build_path({}), (), b"\n".join(map(orjson.dumps, messages)))
+    return RestRequest(binding.http_method, binding.build_path({}), (), b"")
 
 
 def _list_parameters(message: dict[str, Any], path_parameters: Collection[str]) -> tuple[tuple[str, str], ...]:

@@ -259,6 +259,7 @@ class _RequestHandler:
 
     def _build_context(self, caller: Caller, values: Any, query: QueryParameters | None = None) -> RequestContext:
         live_updates = self.site.live_updates
+        body = request_limits.RequestBody(self.request.stream(), *self._get_body_limits())
         return self.application.build_request(
             method=self.method,
             path=self.path,
@@ -269,7 +270,8 @@ class _RequestHandler:
             rbac_resource=self.route.rbac_resource if self.route else "",
             peer=self.client_address,
             live_position=live_updates.position if live_updates else "",  # before anything is read
-            read_body=partial(request_limits.read_body, self.request.stream(), *self._get_body_limits()),
+            read_body=body.read,
+            read_body_line=body.read_line,
         )
 
     def _read_query(self) -> QueryParameters:

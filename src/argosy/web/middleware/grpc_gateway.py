@@ -23,10 +23,11 @@ from argosy.web.error_details import GRPC_CODES, describe_error
 from argosy.web.grpc_web.call_status import CallError, CallStatus, StatusCode
 from argosy.web.grpc_web.codec_threads import MAX_INLINE_BYTES, CodecThreads
 from argosy.web.grpc_web.message_codec import decode_message
-from argosy.web.grpc_web.message_frames import HEADER_BYTES, MAX_FRAMES, MAX_STREAM_FRAMES, split_frames
+from argosy.web.grpc_web.message_frames import HEADER_BYTES, split_frames
 from argosy.web.grpc_web.rest_requests import RestRequest, build_rest_request, build_stream_request
 from argosy.web.grpc_web.service_table import Method, find_method, list_services
 from argosy.web.middleware import request_head
+from argosy.web.middleware.grpc_client_stream import ClientStream
 from argosy.web.middleware.grpc_response import GrpcResponse, ResponseEncoding
 from argosy.web.request import QueryParameters
 from argosy.web.request_limits import ConcurrencyLimits, RequestLimitExceeded
@@ -128,14 +129,19 @@ class GrpcGateway:
         call.route = route = self._find_route(method)
         if caller.is_nobody and not isinstance(route.access, Public):
             raise call.handler.credential_error or NotAuthenticated  # before the body is read
-        maximum = route.max_body_bytes if method.is_client_stream else MAX_BODY_BYTES
-        with self._limits.limit_upload(caller.name) if method.is_client_stream else nullcontext():
-            request = await self._read_request(scope, receive, method, caller, call.handler.client_address, maximum)
+        stream = self._open_stream(scope, receive, method, route) if method.is_client_stream else None
+        rest_receive: Receive
+        if stream is not None:
+            rest_scope, rest_receive = _build_scope(scope, build_stream_request(method)), stream.receive_event
+        else:
+            request = await self._read_request(scope, receive, method, caller, call.handler.client_address)
+            rest_scope, rest_receive = _build_scope(scope, request), _build_receive(request.body, receive)
         response.begin(method, is_signed_in=not caller.is_nobody)
         call.is_recorded = True  # by the REST request
-        rest_scope, rest_receive = _build_scope(scope, request), _build_receive(request.body, receive)
         running = self._application(rest_scope, rest_receive, response.take_event)
         await (self._complete(running) if route.is_mutating else running)
+        if stream is not None and stream.error is not None:
+            raise stream.error
         status = await response.end()
         if method.is_server_stream and not status.code and self._closing.is_set():
             status = CallStatus(StatusCode.UNAVAILABLE, "the server is shutting down")
@@ -161,15 +167,26 @@ class GrpcGateway:
                 task.cancel()
             raise
 
+    def _open_stream(self, scope: Scope, receive: Receive, method: Method, route: Route) -> ClientStream:
+        """Open the messages of a client stream, whose REST request reads them when its caller may send them."""
+        return ClientStream(
+            method,
+            _read_chunks(receive),
+            receive,
+            self._threads,
+            encoding=_read_encoding(scope),
+            max_bytes=route.max_body_bytes + HEADER_BYTES,
+        )
+
     async def _read_request(
-        self, scope: Scope, receive: Receive, method: Method, caller: Caller, client_address: str, max_body_bytes: int
+        self, scope: Scope, receive: Receive, method: Method, caller: Caller, client_address: str
     ) -> RestRequest:
         """Read and decode the message of a call, both within the limits of its caller."""
-        encoding = _get_header(scope, b"grpc-encoding").decode("latin-1").strip().lower()
+        encoding = _read_encoding(scope)
         is_signed_in = not caller.is_nobody
         limits = self._limits
         with limits.limit_request(is_change=False) if is_signed_in else limits.limit_anonymous(client_address):
-            body = await _read_body(scope, receive, max_body_bytes, is_signed_in=is_signed_in)
+            body = await _read_body(scope, receive, is_signed_in=is_signed_in)
             decode = partial(_build_request, method, body, encoding)
             is_large = is_signed_in and len(body) > MAX_INLINE_BYTES
             with limits.limit_decoding(caller.name) if is_large else nullcontext():
@@ -205,8 +222,8 @@ def _describe_end(error: BaseException) -> tuple[CallStatus, int]:
             return CallStatus(GRPC_CODES.get(details.code, StatusCode.INTERNAL), details.message), details.code
 
 
-async def _read_body(scope: Scope, receive: Receive, max_body_bytes: int, *, is_signed_in: bool) -> bytes:
-    maximum = max_body_bytes + HEADER_BYTES if is_signed_in else MAX_ANONYMOUS_BODY_BYTES
+async def _read_body(scope: Scope, receive: Receive, *, is_signed_in: bool) -> bytes:
+    maximum = MAX_BODY_BYTES + HEADER_BYTES if is_signed_in else MAX_ANONYMOUS_BODY_BYTES
     declared, chunks = _get_header(scope, b"content-length").decode("latin-1"), _read_chunks(receive)
     try:
         request_limits.check_content_length(declared, maximum)
@@ -225,6 +242,10 @@ def _is_native(scope: Scope) -> bool:
     return bool(scope["http_version"] == "2" and not media.startswith(MEDIA_TYPES[0]))
 
 
+def _read_encoding(scope: Scope) -> str:
+    return _get_header(scope, b"grpc-encoding").decode("latin-1").strip().lower()
+
+
 def _find_method(scope: Scope) -> Method:
     media = _get_header(scope, b"content-type").partition(b";")[0].strip().lower()
     is_native = _is_native(scope)
@@ -241,11 +262,9 @@ def _find_method(scope: Scope) -> Method:
 
 
 def _build_request(method: Method, body: bytes, encoding: str) -> RestRequest:
-    messages = split_frames(body, encoding, MAX_STREAM_FRAMES if method.is_client_stream else MAX_FRAMES)
+    messages = split_frames(body, encoding)
     if not messages:
         raise CallError(StatusCode.INTERNAL, f"cardinality violation: {method.path} received no request message")
-    if method.is_client_stream:
-        return build_stream_request(method, (decode_message(method.request, message) for message in messages))
     if len(messages) > 1:
         raise CallError(StatusCode.INTERNAL, f"cardinality violation: {method.path} takes one request message")
     return build_rest_request(method, decode_message(method.request, messages[0]))
@@ -264,7 +283,9 @@ def _read_timeout(scope: Scope) -> float | None:
 def _build_scope(scope: Scope, request: RestRequest) -> Scope:
     headers = _build_headers(scope)
     if request.http_method != "GET":
-        headers += [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(request.body))]
+        headers.append((b"content-type", b"application/json"))
+    if request.body:
+        headers.append((b"content-length", b"%d" % len(request.body)))
     return {
         **scope,
         "method": request.http_method,

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import gzip
 import hashlib
 import json
 import re
+import struct
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import pytest
 
-from argosy.features.applications.read.sent_files_api import MAX_BODY_BYTES
+from argosy.features.applications.read.sent_files_api import MAX_BODY_BYTES, MAX_QUERY_BYTES
 from argosy.gitops.source.archive_tree import MAX_ARCHIVE_BYTES, MAX_UNPACKED_BYTES
+from argosy.web.request_limits import MAX_UPLOADS_PER_CALLER
+from support.deadlines import wait_until_async
 from support.grpc_native import NativeClient, ask_native
 from support.grpc_web import Reply, call_raw, encode_request, frame
 from support.rest_api import World, rest_world
@@ -23,6 +27,7 @@ METHOD = "/application.ApplicationService/GetManifestsWithFiles"
 ROUTE = "/api/v1/applications/manifestsWithFiles"
 CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {key: local}\n"
 KUSTOMIZATION = "resources: [%s]\nnamePrefix: my-\n"
+QUERY = frame(encode_request(METHOD, {"query": {"name": "one", "checksum": "x"}}))
 pytestmark = pytest.mark.anyio
 
 
@@ -139,13 +144,63 @@ async def test_an_archive_that_is_too_large_is_refused(world: World) -> None:
     def send_without_end() -> Reply:
         with NativeClient(world.client.port) as client:
             stream = client.begin(METHOD, {"token": "ann"})
-            part = frame(b"x" * 60_000)
+            client.send(stream, QUERY)
+            part = frame(encode_request(METHOD, {"chunk": {"chunk": base64.b64encode(bytes(60_000)).decode()}}))
             for _ in range(MAX_BODY_BYTES // len(part) + 2):
                 if not client.send(stream, part):
                     break
             return client.read(stream, METHOD)
 
     assert (await asyncio.to_thread(send_without_end)).status == 8
+
+
+async def test_permission_is_checked_before_the_files_are_sent(world: World) -> None:
+    def send_query_only() -> Reply:
+        with NativeClient(world.client.port) as client:
+            stream = client.begin(METHOD, {"token": "bob"})
+            client.send(stream, QUERY)
+            return client.read(stream, METHOD)
+
+    reply = await asyncio.to_thread(send_query_only)
+    assert (reply.status, reply.message) == (7, "permission denied")
+
+
+@pytest.mark.parametrize("size", [MAX_QUERY_BYTES, 8 << 20])
+async def test_a_query_that_is_larger_than_any_real_one_is_refused(world: World, size: int) -> None:
+    def send_header_of_frame() -> Reply:
+        with NativeClient(world.client.port) as client:
+            stream = client.begin(METHOD, {"token": "ann"})
+            client.send(stream, frame(b"", 0x80) + struct.pack(">BI", 0, size + 1))
+            return client.read(stream, METHOD)
+
+    reply = await asyncio.to_thread(send_header_of_frame)
+    assert (reply.status, "larger than max" in reply.message) == (8, True)
+    line = json.dumps({"query": {"name": "one", "checksum": "x" * size}}).encode()[: size + 1]
+    answer = await world.raw("POST", ROUTE, line, authorization="Bearer ann", content_type="application/json")
+    assert (answer.code, "first line of the body" in answer.body.decode()) == (413, True)
+
+
+async def test_uploads_that_are_not_complete_count_until_they_end(world: World) -> None:
+    files = {"app/a.yaml": CONFIG % "a"}
+    with NativeClient(world.client.port) as client:
+
+        def begin_uploads() -> None:
+            for _ in range(MAX_UPLOADS_PER_CALLER):
+                client.send(client.begin(METHOD, {"token": "ann"}), QUERY)
+
+        await asyncio.to_thread(begin_uploads)
+
+        async def is_refused() -> bool:
+            reply = await render(world, files)
+            return (reply.status, "too many uploads" in reply.message) == (8, True)
+
+        await wait_until_async(is_refused)
+        assert (await render(world, files, "dan", name="two")).status == 0
+
+    async def is_accepted() -> bool:
+        return (await render(world, files)).status == 0
+
+    await wait_until_async(is_accepted)
 
 
 async def test_uploads_of_one_caller_are_few_at_once(world: World) -> None:

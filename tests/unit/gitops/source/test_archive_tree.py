@@ -106,6 +106,16 @@ def test_files_and_the_folders_around_them_are_limited(monkeypatch: pytest.Monke
     read_archive(pack(*[build_member(f"a/{number}", b"x") for number in range(90)]))
 
 
+def test_members_that_repeat_a_path_or_are_ignored_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive_tree, "MAX_ENTRIES", 100)
+    for member in (build_member("a/b", b"x"), build_member("a/b", kind=tarfile.DIRTYPE), build_member(".")):
+        read_archive(pack(*[member] * 100))
+        with pytest.raises(SourceError, match="more than 100 files and folders"):
+            read_archive(pack(*[member] * 101))
+    with pytest.raises(SourceError, match="more than 100 files and folders"):
+        read_archive(pack(*[build_member("pipe", kind=tarfile.FIFOTYPE)] * 101))
+
+
 BROKEN: dict[str, Callable[[bytes], bytes]] = {
     "no gzip": gzip.decompress,
     "truncated gzip": lambda data: data[:-10],

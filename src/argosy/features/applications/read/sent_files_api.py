@@ -32,12 +32,13 @@ from argosy.web.responses import JsonResponse
 from argosy.web.route import RequiresPermission, ResolvedObject, Route
 
 MAX_BODY_BYTES: Final = 24 << 20  # an archive in base64, with JSON around each piece
+MAX_QUERY_BYTES: Final = 64 << 10  # the first line, which is read before the permission is checked
 _FIRST: Final = "the first document needs the field query; the others need chunk, with a piece of the archive"
 
 
-async def find_application_of_files(limits: ConcurrencyLimits, request: RequestContext) -> ResolvedObject | None:
-    with limits.limit_upload(request.caller.name):
-        query = _read_query(await request.read_raw_body())
+async def find_application_of_files(request: RequestContext) -> ResolvedObject | None:
+    """Find the Application that the first line names. The files are read if the caller may get it."""
+    query = _read_query(await request.read_first_line(MAX_QUERY_BYTES))
     fields = [(name, query.get_text(name)) for name in ("appNamespace", "project")]
     parameters = QueryParameters([(name, text) for name, text in fields if text])
     return await resolve_application(
@@ -46,9 +47,9 @@ async def find_application_of_files(limits: ConcurrencyLimits, request: RequestC
 
 
 async def get_manifests_of_files(limits: ConcurrencyLimits, request: RequestContext) -> JsonResponse:
-    app, body = request.subject, await request.read_raw_body()
-    with limits.limit_upload(request.caller.name):
-        files = await asyncio.to_thread(_read_files, body)
+    app = request.subject
+    with limits.limit_upload(request.caller.name):  # until the response, because the files are kept in memory
+        files = await asyncio.to_thread(_read_files, await request.read_raw_body())
         reader, sources = build_reader(request).without_render_cache(), app.sources[:1]  # argo: the first source only
         load_request = DesiredStateRequest(sources, tuple(source.ref for source in sources), sent_files=files)
         desired_state = await reader.build_desired_state(replace(app, sources=sources), load_request)
@@ -56,7 +57,7 @@ async def get_manifests_of_files(limits: ConcurrencyLimits, request: RequestCont
 
 
 def _read_files(body: bytes) -> Checkout:
-    checksum = _read_query(body).get_text("checksum")
+    checksum = _read_query(body.partition(b"\n")[0]).get_text("checksum")
     archive = bytearray()
     for piece in _read_pieces(body):
         archive += piece
@@ -68,8 +69,8 @@ def _read_files(body: bytes) -> Checkout:
     return Checkout(read_archive(bytes(archive)), actual_checksum)
 
 
-def _read_query(body: bytes) -> BodyReader:
-    document = _read_document(body.partition(b"\n")[0])
+def _read_query(line: bytes) -> BodyReader:
+    document = _read_document(line)
     query = document.get("query")
     if not isinstance(query, dict):
         raise UserError(_FIRST, where="query")
@@ -108,7 +109,7 @@ def build_routes(limits: ConcurrencyLimits) -> tuple[Route, ...]:
         Route(
             "POST",
             "/api/v1/applications/manifestsWithFiles",
-            RequiresPermission("applications", "get", partial(find_application_of_files, limits)),
+            RequiresPermission("applications", "get", find_application_of_files),
             partial(get_manifests_of_files, limits),
             "Render files that are sent, as if they were in the Application's first source.",
             request_schema=schema.OBJECT_SCHEMA,
