@@ -9,23 +9,24 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
-import tarfile
 import threading
 import zlib
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from argosy.errors import CorruptSource, SourceError, SourceTooLarge, SourceUnreachable
 from argosy.gitops.application.file_tree_protocol import TreeEntry
+from argosy.gitops.source.tar_reader import FILE, FOLDER, LINK, TarMember, read_members
 from argosy.gitops.source.validated_path_components import split_path
 
 MIB: Final = 1 << 20
 MAX_UNPACKED_BYTES: Final = 100 * MIB  # Helm's own limit
-MAX_FILES: Final = 20_000
+MAX_FILES: Final = 20_000  # files, links and folders
 MAX_PATH_DEPTH: Final = 100
 MAX_LOADED_BYTES: Final = 64 * MIB  # of all archives that a process keeps unpacked; one of any size is kept
+_NODE_BYTES: Final = 700  # what a file or folder takes in memory besides its name and content
 _CHUNK_BYTES: Final = 1 << 16
 _BAD_NAMES: Final = ("", ".", "..")
 EntryKind = Literal["file", "link"]
@@ -111,7 +112,7 @@ class _LoadedArchives:
                 self._folders.move_to_end(key)
                 return self._folders[key][0]
         folder = unpack_chart(_read_archive(key), key.folder)
-        size = sum(len(entry.content) for entry in _walk_entries(folder))
+        size = _measure(folder)
         with self._lock:
             self._folders[key] = folder, size
             while len(self._folders) > 1 and sum(size for _, size in self._folders.values()) > MAX_LOADED_BYTES:
@@ -135,17 +136,21 @@ def _read_archive(key: ArchiveKey) -> bytes:
 
 def unpack_chart(archive: bytes, folder: str) -> _Folder:
     """Return the files below the chart's folder. argo: it has the name of the chart; else the only one is taken."""
-    root = _Folder()
+    unpacked = _UnpackedArchive()
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(archive)) as unzipped:
             limited = io.BufferedReader(_LimitedReader(unzipped), _CHUNK_BYTES)
-            with tarfile.open(fileobj=limited, mode="r|") as tar:
-                for count, member in enumerate(tar):
-                    if count >= MAX_FILES:
-                        raise SourceTooLarge(f"the chart has more than {MAX_FILES} files")
-                    _add_member(root, tar, member)
-    except (tarfile.TarError, OSError, EOFError, zlib.error, ValueError, OverflowError) as error:
+            for member in read_members(limited, MAX_UNPACKED_BYTES):
+                unpacked.add(member)
+            while limited.read(_CHUNK_BYTES):  # to the checksum of gzip
+                pass
+    except CorruptSource as error:
+        raise CorruptSource(f"the archive of the chart cannot be unpacked: {error.message}") from error
+    except (OSError, EOFError, zlib.error, ValueError) as error:
         raise CorruptSource(f"the archive of the chart cannot be unpacked ({type(error).__name__})") from error
+    root = unpacked.root
+    if not root:
+        raise CorruptSource("the archive of the chart is empty")
     folders = [name for name, node in root.items() if isinstance(node, _Folder)]
     name = folder if folder in folders else folders[0] if len(folders) == 1 else ""
     chart = root.get(name)
@@ -173,43 +178,57 @@ class _LimitedReader(io.RawIOBase):
         return len(chunk)
 
 
-def _add_member(root: _Folder, tar: tarfile.TarFile, member: tarfile.TarInfo) -> None:
-    parts = [part for part in member.name.split("/") if part not in ("", ".")]
-    if ".." in parts or member.name.startswith("/") or "\0" in member.name or "\\" in member.name:
-        raise CorruptSource("the archive of the chart has a file outside of its folder")
-    if len(parts) > MAX_PATH_DEPTH:
-        raise SourceTooLarge(f"the chart has more than {MAX_PATH_DEPTH} levels of folders")
-    if not parts:
-        return
-    if member.isdir():
-        _make_folder(root, parts)
-        return
-    if member.issym():
-        _check_link(parts, member.linkname)
-        entry = _build_entry("link", member.linkname.encode("utf-8", "surrogateescape"))
-    elif member.isreg() and not member.issparse():
-        file = tar.extractfile(member)
-        entry = _build_entry("file", file.read() if file is not None else b"")  # bounded by the limited reader
-    else:
-        raise CorruptSource("the archive of the chart has a hard link or a special file")
-    folder = _make_folder(root, parts[:-1])
-    if isinstance(folder.get(parts[-1]), _Folder):
-        raise CorruptSource("the archive of the chart has a file and a folder of the same name")
-    folder[parts[-1]] = entry
+class _UnpackedArchive:
+    """The members of an archive as folders. Folders that are only in the path of a file count, too."""
+
+    def __init__(self) -> None:
+        self.root = _Folder()
+        self._member_count = self._folder_count = 0
+
+    def add(self, member: TarMember) -> None:
+        self._member_count += 1
+        parts = [part for part in member.path.split("/") if part not in ("", ".")]
+        if ".." in parts or member.path.startswith("/") or "\0" in member.path or "\\" in member.path:
+            raise CorruptSource("it has a file outside of its folder")
+        if len(parts) > MAX_PATH_DEPTH:
+            raise SourceTooLarge(f"the chart has more than {MAX_PATH_DEPTH} levels of folders")
+        if parts and member.kind == FOLDER:
+            self._make_folder(parts)
+        elif parts:
+            self._add_entry(parts, _read_entry(member, parts))
+        if self._member_count + self._folder_count > MAX_FILES:
+            raise SourceTooLarge(f"the chart has more than {MAX_FILES} files and folders")
+
+    def _add_entry(self, parts: Sequence[str], entry: _Entry) -> None:
+        folder = self._make_folder(parts[:-1])
+        if isinstance(folder.get(parts[-1]), _Folder):
+            raise CorruptSource("it has a file and a folder of the same name")
+        folder[parts[-1]] = entry
+
+    def _make_folder(self, parts: Sequence[str]) -> _Folder:
+        folder = self.root
+        for part in parts:
+            child = folder.get(part)
+            if child is None:
+                child = folder[part] = _Folder()
+                self._folder_count += 1
+            if not isinstance(child, _Folder):
+                raise CorruptSource("it has a file and a folder of the same name")
+            folder = child
+        return folder
+
+
+def _read_entry(member: TarMember, parts: Sequence[str]) -> _Entry:
+    if member.kind == LINK:
+        _check_link(parts, member.target)
+        return _build_entry("link", member.target.encode("utf-8", "surrogateescape"))
+    if member.kind != FILE:
+        raise CorruptSource("it has a hard link or a special file")
+    return _build_entry("file", member.content)
 
 
 def _build_entry(kind: EntryKind, content: bytes) -> _Entry:
     return _Entry(kind, content, hashlib.sha256(content).hexdigest())
-
-
-def _make_folder(root: _Folder, parts: Sequence[str]) -> _Folder:
-    folder = root
-    for part in parts:
-        child = folder.setdefault(part, _Folder())
-        if not isinstance(child, _Folder):
-            raise CorruptSource("the archive of the chart has a file and a folder of the same name")
-        folder = child
-    return folder
 
 
 def _check_link(parts: Sequence[str], target: str) -> None:
@@ -220,7 +239,7 @@ def _check_link(parts: Sequence[str], target: str) -> None:
         if depth < 1:
             break
     if target.startswith("/") or depth < 1:
-        raise CorruptSource("the archive of the chart has a link that leads out of its folder")
+        raise CorruptSource("it has a link that leads out of its folder")
 
 
 def _set_ids(folder: _Folder) -> None:
@@ -238,9 +257,9 @@ def _to_tree_entry(name: str, node: _Folder | _Entry) -> TreeEntry:
     return TreeEntry(name, "folder" if isinstance(node, _Folder) else node.kind, node.id)
 
 
-def _walk_entries(folder: Mapping[str, _Folder | _Entry]) -> Iterator[_Entry]:
-    for node in folder.values():
-        if isinstance(node, _Folder):
-            yield from _walk_entries(node)
-        else:
-            yield node
+def _measure(folder: _Folder) -> int:
+    """Return about how many bytes of memory the folder takes, with all that is in it."""
+    return sum(
+        _NODE_BYTES + len(name) + (_measure(node) if isinstance(node, _Folder) else len(node.content))
+        for name, node in folder.items()
+    )

@@ -119,8 +119,10 @@ def test_archive_that_unpacks_to_too_much_is_rejected(monkeypatch: pytest.Monkey
 
 def test_archive_with_too_many_or_too_deep_files_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chart_archive, "MAX_FILES", 3)
-    with pytest.raises(SourceTooLarge, match="more than 3 files"):
-        unpack_chart(pack(dict.fromkeys("abcd", ""), "shop"), "shop")
+    with pytest.raises(SourceTooLarge, match="more than 3 files and folders"):
+        unpack_chart(pack(dict.fromkeys("abc", ""), "shop"), "shop")
+    with pytest.raises(SourceTooLarge, match="more than 3 files and folders"):  # of which a path is enough
+        unpack_chart(pack({"a/b/c": ""}, "shop"), "shop")
     with pytest.raises(SourceTooLarge, match="levels of folders"):
         unpack_chart(pack({"a/" * 101 + "b": ""}, "shop"), "shop")
 
@@ -129,3 +131,21 @@ def test_archive_without_a_chart_is_rejected() -> None:
     with pytest.raises(CorruptSource, match=r"has no Chart\.yaml"):
         check_archive(pack({"values.yaml": ""}, "shop"), "library/shop")
     check_archive(pack(chart_files("shop", "1.0.0"), "shop"), "library/shop")
+
+
+def test_folders_of_charts_that_are_kept_unpacked_are_charged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    unpacked: list[str] = []
+
+    def unpack(archive: bytes, folder: str) -> object:
+        unpacked.append(folder)
+        return unpack_chart(archive, folder)
+
+    monkeypatch.setattr(chart_archive, "unpack_chart", unpack)
+    monkeypatch.setattr(chart_archive, "MAX_LOADED_BYTES", 100_000)
+    charts = []
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        charts.append(tree(tmp_path / name, pack({"/".join("abcdefghij" * 9) + "/x": ""}, name), name))
+    for chart in (*charts, *charts):  # 90 folders take more than half of the memory
+        assert chart.find_entry("a") is not None
+    assert unpacked == ["first", "second", "first", "second"]
