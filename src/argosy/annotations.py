@@ -56,6 +56,7 @@ ROSTER: Final = "argosy.dev/roster"  # the members that this replica knows; its 
 
 # On the subject of a notification
 SUBSCRIBE_PREFIX: Final = "notifications.argoproj.io/subscribe"
+SUBSCRIPTIONS: Final = "notifications.argoproj.io/subscriptions"  # argo: YAML; a key may begin with it
 NOTIFIED: Final = "notified.notifications.argoproj.io"  # argo: JSON: the notifications sent, and their recipients
 NOTIFYING: Final = "argosy.dev/notifying"  # JSON: the notifications being sent, by which replica and since when
 

@@ -49,6 +49,7 @@ def of_installation(kind: str, name: str, data: dict[str, str]) -> Manifest:
 def settings(inbox: Inbox, **more: str) -> list[Manifest]:
     data = {
         "service.webhook.ours": WEBHOOK.format(url=inbox.url),
+        "trigger.on-health-degraded": "[{when: app.status.health.status == 'Degraded', send: [app-health-degraded]}]",
         "template.app-health-degraded": TEMPLATE,
         **more,
     }

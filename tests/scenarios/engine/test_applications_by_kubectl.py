@@ -28,7 +28,8 @@ def controlling(running: Sandbox, home: Path) -> Iterator[None]:
     command = [str(ARGOSY), "controller", "--kubeconfig", str(running.kubeconfig), "-n", NAMESPACE, "--no-leader-elect"]
     with record_log(home / "controller.log").open("w") as log:
         process = subprocess.Popen(
-            [*command, "--mirrors", str(home / "mirrors")],
+            [*command, "--mirrors", "mirrors"],
+            cwd=home,
             stdout=log,
             stderr=log,
             env=own(home),

@@ -260,7 +260,7 @@ def run_pair(
         [metrics_port] = free_ports(1)
         with (
             run_argocd(installation, one.kubeconfig, folder / "programs", CONTROL, components, settings) as programs,
-            _run_controller(other, folder / "controller", installation, metrics_port) as controller,
+            run_argosy(other, folder / "controller", installation, "--port", str(metrics_port)) as controller,
         ):
             yield Pair(argocd, argosy, programs, folder, controller, metrics_port)
 
@@ -307,14 +307,15 @@ def prepare_side(side: Side, installation: Installation) -> None:
 
 
 @contextlib.contextmanager
-def _run_controller(
-    server: Sandbox, folder: Path, installation: Installation, metrics_port: int
+def run_argosy(
+    server: Sandbox, folder: Path, installation: Installation, *flags: str
 ) -> Iterator[subprocess.Popen[bytes]]:
+    """Start `argosy controller` in a folder of its own."""
     folder.mkdir()
     with open(record_log(folder / "controller.log"), "ab") as log:
         process = subprocess.Popen(
             [str(ARGOSY), "controller", "--kubeconfig", str(server.kubeconfig), "-n", CONTROL, "--no-leader-elect",
-             "--mirrors", str(folder / "mirrors"), "--port", str(metrics_port)],
+             "--mirrors", str(folder / "mirrors"), *flags],
             stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=folder,
             env={**environment(folder), "GIT_CONFIG_GLOBAL": os.devnull,
                  "PATH": f"{installation.folder}:{os.environ['PATH']}"},

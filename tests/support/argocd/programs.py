@@ -123,6 +123,12 @@ class ArgoCD:
         self._wait_for_port("server", self.ports["server"])
         return self.ports["server"]
 
+    def start_notifications(self) -> None:
+        """Start the notifications controller, and wait until it serves its metrics."""
+        port = self._choose_port("notifications-metrics")
+        self.start_component("notifications")
+        self._wait_for_port("notifications", port)
+
     def start_component(
         self, component: str, settings: Mapping[str, str] | None = None, flags: Sequence[str] = ()
     ) -> None:

@@ -173,7 +173,7 @@ async def _run_engine(
     cluster: Cluster, options: ControllerOptions, namespace: str, target: ClusterTarget, vitals: ControllerHealth
 ) -> None:
     engine_options = EngineOptions(
-        mirror_folder=options.mirrors or get_state_folder() / "mirrors",
+        mirror_folder=(options.mirrors or get_state_folder() / "mirrors").absolute(),  # git runs in another folder
         # An embedded cluster needs no pause between waves.
         wave_delay_seconds=0.0 if target.is_embedded else 2.0,
         workers=options.workers,

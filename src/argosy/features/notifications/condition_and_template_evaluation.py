@@ -102,7 +102,11 @@ async def render_notification(
     templates = [
         _keep_service_fields(_find_template(name, settings), kind, destination.service) for name in template_names
     ]
-    values = {**_build_values(manifest, settings, drift), "serviceType": kind, "recipient": destination.recipient}
+    values = {
+        **_build_values(manifest, settings, drift),
+        "serviceType": destination.service,  # argo: the name of the service, which is its type unless it has another
+        "recipient": destination.recipient,
+    }
     if ".secrets" in str(templates):
         values["secrets"] = dict(settings.secrets)
     payload = {"values": values, "templates": templates, "now": now.isoformat(), "commits": dict(commits or {})}

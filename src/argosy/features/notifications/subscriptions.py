@@ -6,15 +6,13 @@ In: a manifest, settings. Out: destinations by trigger. Never: lists a destinati
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
-from argosy.annotations import SUBSCRIBE_PREFIX
+from argosy.annotations import SUBSCRIBE_PREFIX, SUBSCRIPTIONS
 from argosy.errors import UserError
 from argosy.features.notifications.settings import NotificationSettings
 from argosy.kube.objects import Manifest, read_yaml
 from argosy.kube.schema.selectors import parse_label_selector as label_texts
-
-YAML_ANNOTATION: Final = f"{SUBSCRIBE_PREFIX}_yaml"  # argo: all subscriptions in one YAML document
 
 
 class NotificationDestination(NamedTuple):
@@ -53,9 +51,9 @@ def _list_annotation_subscriptions(
     for name, value in sorted((manifest["metadata"].get("annotations") or {}).items()):
         if name.startswith(f"{SUBSCRIBE_PREFIX}."):
             parts = name[len(SUBSCRIBE_PREFIX) + 1 :].split(".")
-            trigger, service = ("", parts[0]) if len(parts) == 1 else (".".join(parts[:-1]), parts[-1])
+            trigger, service = ("", parts[0]) if len(parts) == 1 else (parts[0], parts[1])
             yield from _list_trigger_destinations(trigger, service, _split_recipients(value), settings)
-        elif name == YAML_ANNOTATION:
+        elif name.startswith(SUBSCRIPTIONS):
             yield from _read_yaml_subscriptions(value, settings)
 
 
@@ -76,6 +74,7 @@ def _list_trigger_destinations(
 def _read_yaml_subscriptions(
     text: str, settings: NotificationSettings
 ) -> Iterator[tuple[str, NotificationDestination]]:
+    """Read subscriptions as a YAML document. argo: a destination without recipients gets nothing, also a webhook."""
     try:
         entries: Any = read_yaml(text)
     except UserError:
@@ -88,11 +87,8 @@ def _read_yaml_subscriptions(
             destination_entries = entry.get("destinations")
             for destination_entry in destination_entries if isinstance(destination_entries, list) else ():
                 if isinstance(destination_entry, dict):
-                    recipient_names = destination_entry.get("recipients") or [""]
-                    recipients = [
-                        str(recipient)
-                        for recipient in (recipient_names if isinstance(recipient_names, list) else [recipient_names])
-                    ]
+                    recipient_names = destination_entry.get("recipients")
+                    recipients = [str(name) for name in recipient_names] if isinstance(recipient_names, list) else []
                     yield from _list_trigger_destinations(
                         str(trigger), str(destination_entry.get("service") or ""), recipients, settings
                     )

@@ -156,7 +156,9 @@ async def test_global_subscriptions_apply_to_applications_matching_the_selector(
         """
         mail = f"{{host: 127.0.0.1, port: {box.port}, from: argosy@example.org}}"
         done = {"phase": "Succeeded", "operation": {}, "startedAt": "2026-01-01T00:00:00Z"}
-        app = application(operationState={**done, "syncResult": {"revision": "abc"}})
+        done |= {"finishedAt": "2026-01-01T00:00:01Z", "syncResult": {"revision": "abc"}}
+        health = {"status": "Healthy", "lastTransitionTime": "2026-01-01T00:00:01Z"}
+        app = application(operationState=done, health=health)
         app["metadata"]["labels"] = {"team": "ml"}
         more = {"subscriptions": subscriptions, "service.email.mail": mail}
         await prepare(cluster, [*settings(inbox, **more), app])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from argosy.annotations import NOTIFIED, NOTIFYING
+from argosy.annotations import NOTIFIED, NOTIFYING, SUBSCRIPTIONS
 from argosy.errors import PolicyError
 from argosy.features.notifications.argocd_export import build_export
 from argosy.features.notifications.condition_and_template_worker import evaluate_conditions, render_templates
@@ -102,7 +102,7 @@ def test_subscriptions_are_merged_from_annotations_defaults_and_settings() -> No
         f"{prefix}.t1.slack": "all; other",
         f"{prefix}.mail": "a@b.c",
         f"{prefix}.slack": "x",
-        f"{prefix}_yaml": "- {trigger: [t3], destinations: [{service: slack, recipients: [them]}]}",
+        SUBSCRIPTIONS: "- {trigger: [t3], destinations: [{service: slack, recipients: [them]}, {service: mail}]}",
     }
     assert list_destinations(app(marks), settings) == {
         "d1": [NotificationDestination("slack", "x")],

@@ -31,12 +31,11 @@ def send_teams(delivery: MessageDelivery) -> None:
 
 def _build_card(delivery: MessageDelivery, fields: dict[str, Any]) -> dict[str, Any]:
     text = str(fields.get("text") or delivery.message)
-    title = str(fields.get("title") or "")
     card: dict[str, Any] = {
         "@type": "MessageCard",
         "context": "https://schema.org/extensions",
-        "title": title,
-        "summary": str(fields.get("summary") or title or text[:100]),
+        "title": str(fields.get("title") or ""),
+        "summary": str(fields.get("summary") or ""),
         "text": text,
     }
     if colour := str(fields.get("themeColor") or ""):
