@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator
 from typing import Any, cast
 
 import pytest
 
 from argosy import annotations as names
-from argosy.errors import ArgosyError, ClusterError, PolicyError, TransientError
-from argosy.gitops.application import Application, SyncRequest, read_application
-from argosy.gitops.application.sync_annotations import is_hook
-from argosy.gitops.sync.app_deletion import DeletionStep, advance_deletion, compute_finalizers
+from argosy.errors import ArgosyError, ClusterError, TransientError
+from argosy.gitops.application import SyncRequest
+from argosy.gitops.sync.app_deletion import advance_deletion
+from argosy.gitops.sync.deletion_step import DeletionStep
 from argosy.kube.client import Cluster, Propagation
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from support.crashing_client import Crash, CrashingCluster
+from support.application_deletions import ALL_FINALIZERS, Deletion
 from support.sync_operations import (
     LISTED,
     NAMESPACE,
@@ -27,19 +25,12 @@ from support.sync_operations import (
     Stage,
     config,
     definition,
-    finish_jobs,
-    job,
     judge,
     manifest,
 )
 
 JOBS, CONFIGS = LISTED[2], LISTED[0]
-ALL = (
-    "pre-delete-finalizer.argocd.argoproj.io", "pre-delete-finalizer.argocd.argoproj.io/cleanup",
-    "resources-finalizer.argocd.argoproj.io",
-    "post-delete-finalizer.argocd.argoproj.io", "post-delete-finalizer.argocd.argoproj.io/cleanup",
-)  # fmt: skip
-RESOURCES = ALL[2:3]
+RESOURCES = ALL_FINALIZERS[2:3]
 DEFINITION = ResourceKey("apiextensions.k8s.io", "CustomResourceDefinition", "", "widgets.example.com")
 
 
@@ -48,49 +39,6 @@ async def cluster() -> AsyncIterator[EmbeddedCluster]:
     async with EmbeddedCluster.open() as opened:
         await opened.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
         yield opened
-
-
-@dataclass
-class Deletion:
-    """Calls `advance_deletion` with the live objects and keeps the finalizers that it returns."""
-
-    cluster: Cluster
-    hooks: list[Manifest] = field(default_factory=list)
-    finalizers: tuple[str, ...] = ALL
-    annotations: dict[str, str] = field(default_factory=dict)
-    options: list[str] = field(default_factory=list)
-    may_delete: Callable[[Manifest], str] = lambda _: ""
-    may_run_hook: Callable[[ResourceKey], str] = lambda _: ""
-    engine: Cluster | None = None
-    well: bool = True
-    errors: list[str] = field(default_factory=list)
-    messages: list[str] = field(default_factory=list)
-
-    @property
-    def app(self) -> Application:
-        metadata = {"name": "demo", "namespace": "argocd", "uid": "u", "finalizers": list(self.finalizers),
-                    "deletionTimestamp": "2026-01-01T00:00:00Z", "annotations": self.annotations}  # fmt: skip
-        return read_application({"metadata": metadata, "spec": {"syncPolicy": {"syncOptions": self.options}}})
-
-    async def step(self) -> DeletionStep:
-        live = await Stage(self.cluster).live()
-        answer = await advance_deletion(
-            self.app, live, self.hooks, cluster=self.engine or self.cluster, assess_all=judge,
-            find_refusal=self.may_delete, find_hook_refusal=self.may_run_hook,
-        )  # fmt: skip
-        self.finalizers = answer.finalizers
-        self.messages += [answer.message] if answer.message else []
-        self.errors += [answer.error] if answer.error else []
-        return answer
-
-    async def finish(self, most: int = 60) -> None:
-        for _ in range(most):
-            if not self.finalizers:
-                return
-            await self.step()
-            await finish_jobs(self.cluster, well=self.well)
-            await asyncio.sleep(0)
-        raise AssertionError(f"still {self.finalizers}: {self.messages}")
 
 
 async def standing(cluster: Cluster, kind: Any = CONFIGS) -> list[str]:
@@ -138,13 +86,12 @@ async def test_crds_and_objects_refused_by_policy_are_not_deleted(cluster: Clust
 async def test_deletion_finishes_when_the_crd_of_an_object_was_deleted(cluster: Cluster, hooks: list[Manifest]) -> None:
     """The engine's cache may still list the object."""
     await Stage(cluster, [definition(), manifest("Widget", "w", api="example.com/v1"), config("a")]).finish()
-    deletion = Deletion(cluster, hooks, finalizers=ALL[1:3] if hooks else RESOURCES)
+    deletion = Deletion(cluster, hooks, finalizers=ALL_FINALIZERS[1:3] if hooks else RESOURCES)
     live = await Stage(cluster).live()
     await cluster.delete(DEFINITION)
     for _ in range(6):
         answer = await advance_deletion(
-            deletion.app, live, hooks, cluster=cluster, assess_all=judge,
-            find_refusal=lambda _: "", find_hook_refusal=lambda _: "",
+            deletion.app, live, hooks, cluster=cluster, assess_all=judge, checks=deletion.checks,
         )  # fmt: skip
         deletion.finalizers = answer.finalizers
         await asyncio.sleep(0)
@@ -216,8 +163,7 @@ async def test_self_managed_application_does_not_wait_for_its_own_deletion(clust
     deletion = Deletion(cluster, finalizers=RESOURCES)
     itself = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "demo"}}
     answer = await advance_deletion(
-        deletion.app, {deletion.app.key: itself}, [], cluster=cluster, assess_all=judge,
-        find_refusal=lambda _: "", find_hook_refusal=lambda _: "",
+        deletion.app, {deletion.app.key: itself}, [], cluster=cluster, assess_all=judge, checks=deletion.checks,
     )  # fmt: skip
     assert answer == DeletionStep(())
 
@@ -264,92 +210,3 @@ async def test_delete_confirm_waits_for_the_approval_annotation(cluster: Cluster
     deletion.annotations = {names.DELETION_APPROVED: "2026-01-01T00:00:00Z"}
     await deletion.finish()
     assert "a" not in await standing(cluster)
-
-
-async def test_pre_and_post_delete_hooks_run_and_are_cleaned_up_by_policy(cluster: Cluster) -> None:
-    hooks = [job("before", hook="PreDelete", policy="HookSucceeded"), job("after", hook="PostDelete")]
-    await Stage(cluster, [config("a")]).finish()
-    deletion = Deletion(cluster, hooks)
-    assert (await deletion.step()).message == "waiting for completion of hook batch/Job/before"
-    assert "a" in await standing(cluster)
-    await deletion.finish()
-    assert deletion.messages[-1] == "waiting for completion of hook batch/Job/after"
-    assert "a" not in await standing(cluster) and await standing(cluster, JOBS) == ["after"]
-    (left,) = [hook_job for hook_job in (await cluster.list(JOBS)).items if hook_job["metadata"]["name"] == "after"]
-    assert not left["metadata"].get("finalizers")
-
-
-async def test_pre_delete_hooks_of_one_wave_run_together_and_waves_in_order(cluster: Cluster) -> None:
-    hooks = [job("one", hook="PreDelete"), job("two", hook="PreDelete"), job("late", hook="PreDelete", wave=1)]
-    deletion = Deletion(cluster, hooks, finalizers=ALL[:2])
-    assert (await deletion.step()).message == "waiting for completion of hook batch/Job/one and 1 more hooks"
-    assert await standing(cluster, JOBS) == ["one", "two"]
-    await finish_jobs(cluster)
-    assert (await deletion.step()).message == "waiting for completion of hook batch/Job/late"
-    await deletion.finish()
-
-
-async def test_failed_pre_delete_hook_is_reported_and_retried(cluster: Cluster) -> None:
-    await Stage(cluster, [config("a")]).finish()
-    deletion = Deletion(cluster, [job("before", hook="PreDelete")], well=False)
-    with pytest.raises(AssertionError):
-        await deletion.finish(6)
-    assert deletion.errors[0] == "PreDelete hook batch/Job/before failed: Failed it is"
-    assert "a" in await standing(cluster)
-    deletion.well = True
-    await deletion.finish()
-
-
-@pytest.mark.parametrize("finalizers", [ALL, ALL[3:]])
-async def test_no_deletion_hook_runs_if_the_project_forbids_one(cluster: Cluster, finalizers: tuple[str, ...]) -> None:
-    hooks = [job("before", hook="PreDelete,PostDelete"), job("forbidden", hook="PreDelete,PostDelete", wave=1)]
-
-    def find_refusal(key: ResourceKey) -> str:
-        return "namespace x is not permitted" if key.name == "forbidden" else ""
-
-    deletion = Deletion(cluster, hooks, finalizers=finalizers, may_run_hook=find_refusal)
-    with pytest.raises(PolicyError, match="hook batch/Job/forbidden is not permitted: namespace x is not permitted"):
-        await deletion.step()
-    assert not await standing(cluster, JOBS)
-
-
-async def test_clean_up_leaves_objects_that_the_project_forbids(cluster: Cluster) -> None:
-    """The hook cannot have run, so an object of its name belongs to somebody else."""
-    await Stage(cluster, [job("theirs")]).finish()
-    hook = job("theirs", hook="PostDelete", policy="HookSucceeded")
-    deletion = Deletion(cluster, [hook], finalizers=ALL[4:], may_run_hook=lambda _: "not permitted")
-    await deletion.finish()
-    assert await standing(cluster, JOBS) == ["theirs"]
-
-
-async def test_hook_finalizers_are_added_and_removed_with_the_hooks() -> None:
-    app = read_application({"metadata": {"name": "a", "finalizers": ["mine", *ALL[3:]]}, "spec": {}})
-    hooks = [job("before", hook="PreDelete"), config("a")]
-    assert compute_finalizers(app, hooks) == ("mine", *ALL[:2])
-    assert compute_finalizers(app, [config("a")]) == ("mine",)
-
-
-@pytest.mark.tier("all")
-async def test_deletion_killed_at_any_api_call_ends_with_the_same_result() -> None:
-    hooks = [job("before", hook="PreDelete", policy="HookSucceeded"), job("after", hook="PostDelete")]
-
-    async def played(point: int | None, *, after: bool) -> tuple[Any, ...]:
-        async with EmbeddedCluster.open() as cluster:
-            await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-            await Stage(cluster, [config("a"), config("b", wave=1), config("kept", options="Delete=false")]).finish()
-            engine = CrashingCluster(cluster, point, after=after)
-            deletion = Deletion(cluster, hooks, engine=engine)
-            try:
-                await deletion.finish()
-            except Crash:
-                deletion.engine = CrashingCluster(cluster, created=engine.created)
-                await deletion.finish()
-            runs = Counter(created["metadata"]["name"] for created in engine.created if is_hook(created))
-            return runs, await standing(cluster), await standing(cluster, JOBS), len(engine.calls)
-
-    *whole, calls = await played(None, after=False)
-    assert whole == [Counter(before=1, after=1), ["kept"], ["after"]]
-    for point in range(calls):
-        for after in (False, True):
-            *outcome, _ = await played(point, after=after)
-            assert outcome == whole, f"{'after' if after else 'before'} call {point}"

@@ -137,8 +137,7 @@ async def test_refresh_is_answered_while_the_application_is_being_deleted(room: 
     async with asyncio.timeout(HANG_SECONDS):
         while names.REFRESH in ((await room.app())["metadata"].get("annotations") or {}):
             await asyncio.sleep(0.02)
-    room.repository.push({"app/before.yaml": None})
-    await room.annotate(refresh="normal")
+    await finish_jobs(room.cluster)
     await room.until_gone("argoproj.io/Application", "models", CONTROL)
 
 

@@ -30,10 +30,8 @@ class PruneCandidate:
 
 def find_reason_to_keep(candidate: PruneCandidate, instance: str) -> str:
     """Return why a sync must not delete the object; empty if it may."""
-    if not instance or candidate.owner != instance:
-        return f"it belongs to {candidate.owner or 'no application'}, not to this application"
-    if not candidate.is_self_referenced:
-        return "its tracking ID names another object, from which it was copied"
+    if reason := find_foreign_owner(candidate.owner, instance, is_self_referenced=candidate.is_self_referenced):
+        return reason
     if not candidate.is_desired_state_complete:
         return "the desired manifests are not completely known"
     if not candidate.is_kind_served:
@@ -49,6 +47,13 @@ def find_reason_to_keep(candidate: PruneCandidate, instance: str) -> str:
     if "Prune=false" in candidate.options:
         return "ignored (no prune)"  # argo: its words
     return ""
+
+
+def find_foreign_owner(owner: str, instance: str, *, is_self_referenced: bool) -> str:
+    """Return why a live object does not belong to the Application; empty if it does."""
+    if not instance or owner != instance:
+        return f"it belongs to {owner or 'no application'}, not to this application"
+    return "" if is_self_referenced else "its tracking ID names another object, from which it was copied"
 
 
 def is_mass_prune(deletions: int, managed_count: int) -> bool:

@@ -280,6 +280,8 @@ class ApplicationController:
         self._on_pass_finished(app, result, seconds)
         if written_app is not None and result.settled is not None:
             self.reconciler.mark_written(self.parse_application(written_app), result.settled)
+        if result.failure is not None:
+            raise result.failure
         return result
 
     def _record_ownership_gain(self, key: ResourceKey) -> None:

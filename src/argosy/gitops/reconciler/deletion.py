@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from argosy.errors import Forbidden, PolicyError, UserError
+from argosy.errors import ClusterError, Conflict, PolicyError, UserError
 from argosy.gitops.application import Application
 from argosy.gitops.application.finalizer_names import is_controller_finalizer
 from argosy.gitops.application.project_spec import Project
@@ -16,12 +16,18 @@ from argosy.gitops.policy.projects import find_permission_error
 from argosy.gitops.reconciler.app_state_values import AppState
 from argosy.gitops.reconciler.destination_cluster import DestinationCluster
 from argosy.gitops.reconciler.impersonation import impersonate_service_account
-from argosy.gitops.reconciler.object_permission_and_deletion_check import find_deletion_refusal, has_namespace
+from argosy.gitops.reconciler.object_permission_and_deletion_check import (
+    find_deletion_refusal,
+    find_tracking_problem,
+    has_namespace,
+)
 from argosy.gitops.reconciler.reconcile_result_patch import ReconcileResult, list_refresh_requests
 from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.status import application_event_manifests
 from argosy.gitops.status.conditions import AppCondition, ConditionType, conditions_to_wire
-from argosy.gitops.sync.app_deletion import DeletionStep, advance_deletion, needs_hooks_for_next_step
+from argosy.gitops.status.status_json_conversions import as_mappings
+from argosy.gitops.sync.app_deletion import advance_deletion, needs_hooks_for_next_step
+from argosy.gitops.sync.deletion_step import DeletionChecks, DeletionStep
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 
@@ -50,6 +56,9 @@ async def delete_resources(
         is_namespaced = has_namespace(key, kinds)
         return find_permission_error(project, key, is_namespaced=is_namespaced, destination=app.destination)
 
+    def find_foreign_owner(manifest: Manifest) -> str:
+        return find_tracking_problem(manifest, app, settings)
+
     def is_included(key: ResourceKey) -> bool:
         """The project decides per object, with a reason for the user."""
         return not settings.exclusions.excludes(key.group_kind)
@@ -67,15 +76,26 @@ async def delete_resources(
             # Unlike Argo CD, which deletes with its own rights if no account matches.
             cluster=impersonate_service_account(destination.cluster, app, project, settings),
             assess_all=settings.assess_all,
-            find_refusal=find_refusal,
-            find_hook_refusal=find_hook_refusal,
+            checks=DeletionChecks(find_refusal, find_hook_refusal, find_foreign_owner),
+            last_error=_read_error(app),
         )
-    except (PolicyError, Forbidden) as error:
+    except PolicyError as error:
         return _refuse(app, str(error))
+    except Conflict:
+        raise  # expected with several writers
+    except ClusterError as error:
+        return DeletionStep(app.finalizers, error=str(error), failure=error)
 
 
 def _refuse(app: Application, error: str) -> DeletionStep:
     return DeletionStep(app.finalizers, wait=DELETION_RETRY_SECONDS, error=error)
+
+
+def _read_error(app: Application) -> str:
+    """Return the message of the condition DeletionError."""
+    conditions = as_mappings(app.status.get("conditions"))
+    messages = (item.get("message") for item in conditions if item.get("type") == ConditionType.DELETION_ERROR)
+    return str(next(messages, None) or "")
 
 
 def build_deletion_result(app: Application, step: DeletionStep, now: str) -> ReconcileResult:
@@ -87,14 +107,11 @@ def build_deletion_result(app: Application, step: DeletionStep, now: str) -> Rec
         patch.setdefault("metadata", {})["finalizers"] = list(step.finalizers)
     errors = [AppCondition(ConditionType.DELETION_ERROR, step.error)] if step.error else []
     before = app.status.get("conditions") or []
-    is_still_waiting = not step.error and step.finalizers == app.finalizers  # keep the condition of the last error
-    evaluated_types = set() if is_still_waiting else {ConditionType.DELETION_ERROR}
-    after = conditions_to_wire(before, errors, evaluated_types, now)
+    after = conditions_to_wire(before, errors, {ConditionType.DELETION_ERROR}, now)
     if after != before:
         patch["status"] = {"conditions": after}
     is_done = any(map(is_controller_finalizer, app.finalizers)) and not any(
         map(is_controller_finalizer, step.finalizers)
     )
-    return ReconcileResult(
-        patch or None, (application_event_manifests.deletion_completed_event(app),) if is_done else (), wait=step.wait
-    )
+    events = (application_event_manifests.deletion_completed_event(app),) if is_done else ()
+    return ReconcileResult(patch or None, events, wait=step.wait, failure=step.failure)

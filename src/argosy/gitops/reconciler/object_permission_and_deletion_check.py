@@ -13,7 +13,7 @@ from argosy.gitops.application import Application
 from argosy.gitops.application.project_spec import Project
 from argosy.gitops.live import build_instance_name, is_self_referenced, read_instance_name
 from argosy.gitops.policy.projects import find_permission_error, permits_destination
-from argosy.gitops.policy.prune_policy import PruneCandidate, find_reason_to_keep
+from argosy.gitops.policy.prune_policy import PruneCandidate, find_foreign_owner, find_reason_to_keep
 from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.sync.sync_options import SyncOptions
 from argosy.kube.client import Catalog
@@ -87,6 +87,13 @@ def find_deletion_refusal(
         options=frozenset({"Prune=false"} if is_prune_disabled else ()),
     )
     return find_reason_to_keep(candidate, build_instance_name(app, settings.tracking))
+
+
+def find_tracking_problem(live: Manifest, app: Application, settings: ReconcilerSettings) -> str:
+    """Return why the object does not belong to the Application; empty if it does."""
+    owner = read_instance_name(live, settings.tracking)
+    instance = build_instance_name(app, settings.tracking)
+    return find_foreign_owner(owner, instance, is_self_referenced=is_self_referenced(live, settings.tracking))
 
 
 def has_namespace(key: ResourceKey, kinds: Catalog) -> bool:

@@ -44,7 +44,7 @@ from argosy.gitops.reconciler.unknown_state import (
     validate_application,
 )
 from argosy.gitops.status.status_builder import RECONCILED_AT, is_recent
-from argosy.gitops.sync.app_deletion import DeletionStep
+from argosy.gitops.sync.deletion_step import DeletionStep
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.resource_key import GroupKind, ResourceKey

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from argosy import annotations as names
+from argosy.errors import ClusterError
 from argosy.gitops.application import Application, OperationRequest, OperationState
 from argosy.gitops.reconciler.app_memo import AppMemos, CachedSummary, SettledPass
 from argosy.gitops.reconciler.app_state_values import AppState
@@ -31,12 +32,16 @@ from argosy.kube.objects.timestamps_and_delays import format_timestamp
 
 @dataclass(frozen=True, slots=True)
 class ReconcileResult:
-    """The result of a pass: a merge patch for the Application, Events, and seconds until the next pass."""
+    """The result of a pass: a merge patch for the Application, Events, and seconds until the next pass.
+
+    `failure` is raised once all of it is written, so that the next pass follows with backoff.
+    """
 
     patch: dict[str, Any] | None = None
     events: Sequence[Manifest] = ()
     wait: float | None = None
     settled: SettledPass | None = None  # set if nothing is left to do once the patch is written
+    failure: ClusterError | None = None
 
 
 @dataclass(frozen=True, slots=True)

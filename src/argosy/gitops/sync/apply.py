@@ -7,8 +7,6 @@ again later.
 
 from __future__ import annotations
 
-import copy
-import re
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
@@ -19,13 +17,13 @@ from argosy.gitops.sync import client_side_apply_patch_builder
 from argosy.gitops.sync.client_side_apply_patch_builder import add_last_applied, set_namespace
 from argosy.gitops.sync.effective_apply_and_prune_options import REPLACE_FIELD_MANAGER, ApplyOptions
 from argosy.gitops.sync.managed_fields_migration import build_migration_patch
+from argosy.gitops.sync.secret_error_redaction import redact_secret_error
 from argosy.kube.client import Cluster, PatchKind
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.patch.merge_patch import remove_nulls
 from argosy.kube.resource_key import ResourceKey
-from argosy.kube.well_known_kinds import CRD, SECRET
+from argosy.kube.well_known_kinds import CRD
 
-_QUOTED_OBJECT: Final = re.compile(r'patch: Invalid value: ".*"', re.DOTALL)
 MAX_CONFLICT_ATTEMPTS: Final = 5  # attempts after write conflicts
 _UPDATED_KINDS: Final = frozenset({CRD, ("", "Namespace")})
 _BINDING_KINDS: Final = frozenset(("rbac.authorization.k8s.io", kind) for kind in ("RoleBinding", "ClusterRoleBinding"))
@@ -85,13 +83,7 @@ async def apply_manifest(request: ApplyRequest, cluster: Cluster) -> ApplyResult
     try:
         return await _apply_with_retries(request, cluster)
     except ClusterError as error:
-        if request.key.group_kind != SECRET or not _QUOTED_OBJECT.search(error.message):
-            raise
-        # k8s: the API server quotes the whole patch if it does not fit the type.
-        redacted = copy.copy(error)
-        redacted.message = _QUOTED_OBJECT.sub("patch: Invalid value", error.message)
-        redacted.args, redacted.details = (redacted.message,), None
-        raise redacted from None
+        raise redact_secret_error(error, request.desired) from None
 
 
 async def _apply_with_retries(request: ApplyRequest, cluster: Cluster) -> ApplyResult:

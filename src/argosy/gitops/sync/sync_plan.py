@@ -136,12 +136,12 @@ def _complete_tracking_id(metadata: dict[str, Any]) -> None:
 
 def _generate_hook_name(prefix: str, phase: SyncPhase, operation: OperationContext) -> str:
     """argo: built from the first seven digits of the revision, the phase, and the second in which the operation
-    started.
+    started. k8s: without prefix and revision, the name must not begin with "-".
     """
     revision = operation.revision[:7] if len(operation.revision) >= 8 else operation.revision
     revision = _INVALID_NAME_CHARACTERS.sub("-", revision.lower()).rstrip(".")
     second = int(datetime.fromisoformat(operation.started).timestamp()) if operation.started else 0
-    return f"{prefix}{revision}-{phase}-{second}".lower()
+    return f"{prefix}{revision}-{phase}-{second}".lower().removeprefix("-")
 
 
 def _reverse_prune_waves(tasks: list[PlannedTask]) -> list[PlannedTask]:
