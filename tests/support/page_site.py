@@ -12,6 +12,7 @@ import socket
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 from argosy.features.serve.http_server import open_listener, serve_application
@@ -27,6 +28,7 @@ from argosy.kube.resource_key import ResourceKey
 from argosy.web.auth.caller import NOBODY, BadCredential, Caller, RequestCredentials
 from argosy.web.auth.derived_token_limits import NO_LIMITS, TokenLimits
 from argosy.web.middleware.asgi_request_pipeline import WebApplication
+from argosy.web.middleware.request_head import is_trusted_proxy
 from argosy.web.request import QueryParameters, RequestContext
 from argosy.web.route import Route
 from argosy.web.serve_options import ServeOptions
@@ -186,5 +188,6 @@ async def on_a_socket(
     entry = WebApplication(site, build_routes(site) if routes is None else tuple(routes))
     listener = open_listener("127.0.0.1", 0)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)  # accepted connections inherit this
-    async with serve_application(entry, [listener], on_closing=entry.close) as port:
+    is_proxy = partial(is_trusted_proxy, site)
+    async with serve_application(entry, [listener], on_closing=entry.close, is_trusted_proxy=is_proxy) as port:
         yield Client(port), entry

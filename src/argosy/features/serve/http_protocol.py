@@ -9,7 +9,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from argosy.features.serve.http2.connection_count import ConnectionCount
-from argosy.features.serve.http2.preface import has_preface
+from argosy.features.serve.http2.preface import REFUSAL, has_preface
 from argosy.features.serve.http2.request_scope import ConnectionAddresses
 from argosy.sandbox.apiserver.http.protocol_limits import BoundedProtocol
 
@@ -47,7 +47,8 @@ class ServerProtocol(BoundedProtocol):
 
         self._cancel_header_timer()
         if not self.http2_connections.open(self._address):
-            self.transport.abort()
+            self.transport.write(REFUSAL)
+            self.transport.close()
             return
         addresses = ConnectionAddresses(self.server, self.client, self.scheme or "http")
         self._http2 = Http2Connection(self.transport, self.app, addresses, self.tasks, self.loop)

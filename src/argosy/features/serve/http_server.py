@@ -15,10 +15,13 @@ import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from argosy.errors import UserError
 from argosy.features.serve.http2.connection_count import ConnectionCount
+
+if TYPE_CHECKING:
+    import uvicorn
 
 log = logging.getLogger(__name__)
 BACKLOG: Final = 1024
@@ -72,8 +75,12 @@ async def serve_application(
     *,
     certificate: ServerCertificate | None = None,
     on_closing: Callable[[], None] = lambda: None,
+    is_trusted_proxy: Callable[[str], bool] = lambda _: False,
 ) -> AsyncIterator[int]:
-    """Serve and yield the port. `on_closing` is called first at shutdown, to end open streams."""
+    """Serve and yield the port. `on_closing` is called first at shutdown, to end open streams.
+
+    `is_trusted_proxy`: true for the address of a proxy, whose connections are those of many clients.
+    """
     import uvicorn
 
     class Server(uvicorn.Server):
@@ -83,26 +90,7 @@ async def serve_application(
         def capture_signals(self):  # type: ignore[no-untyped-def]
             yield
 
-    config = uvicorn.Config(
-        application,
-        http=_build_protocol_class(),
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        date_header=True,
-        proxy_headers=False,
-        backlog=BACKLOG,
-        ssl_certfile=str(certificate.certificate) if certificate else None,
-        ssl_keyfile=str(certificate.key) if certificate else None,
-        timeout_keep_alive=30,
-        timeout_graceful_shutdown=1,
-    )
-    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
-    config.load()
-    if config.ssl:
-        config.ssl.set_alpn_protocols(ALPN_PROTOCOLS)
+    config = _build_config(application, certificate, is_trusted_proxy)
     server = Server(config)
     stamp = certificate.read_file_stamp() if certificate else ()
     task = asyncio.create_task(server.serve(sockets=list(listeners)))
@@ -128,6 +116,34 @@ async def serve_application(
             listener.close()
 
 
+def _build_config(
+    application: Any, certificate: ServerCertificate | None, is_trusted_proxy: Callable[[str], bool]
+) -> uvicorn.Config:
+    import uvicorn
+
+    config = uvicorn.Config(
+        application,
+        http=_build_protocol_class(is_trusted_proxy),
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=True,
+        proxy_headers=False,
+        backlog=BACKLOG,
+        ssl_certfile=str(certificate.certificate) if certificate else None,
+        ssl_keyfile=str(certificate.key) if certificate else None,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=1,
+    )
+    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+    config.load()
+    if config.ssl:
+        config.ssl.set_alpn_protocols(ALPN_PROTOCOLS)
+    return config
+
+
 async def _watch_certificate_files(
     certificate: ServerCertificate, stamp: tuple[tuple[int, int], ...], context: ssl.SSLContext
 ) -> None:
@@ -145,10 +161,10 @@ async def _watch_certificate_files(
             log.warning(message, certificate.certificate, error.strerror or error)
 
 
-def _build_protocol_class() -> type[asyncio.Protocol]:
+def _build_protocol_class(is_trusted_proxy: Callable[[str], bool]) -> type[asyncio.Protocol]:
     from argosy.features.serve.http_protocol import ServerProtocol
 
     class Protocol(ServerProtocol):
-        http2_connections = ConnectionCount()
+        http2_connections = ConnectionCount(is_trusted_proxy)
 
     return Protocol

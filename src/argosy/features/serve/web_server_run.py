@@ -16,6 +16,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -167,6 +168,7 @@ async def serve_web(
 ) -> AsyncIterator[RunningServer]:
     """Serve while the block runs. `repositories` and `crew` are those of an engine in this process, if any."""
     from argosy.features.serve.web_application import open_web_application
+    from argosy.web.middleware.request_head import is_trusted_proxy
 
     check_options(options)
     listeners = _open_listeners(options)
@@ -184,7 +186,13 @@ async def serve_web(
             sockets.callback(check_task.cancel)
             with _write_audit_file(options.state_folder), mask_log_output(application.mask):
                 async with (
-                    serve_application(application, listeners, certificate=certificate, on_closing=application.close),
+                    serve_application(
+                        application,
+                        listeners,
+                        certificate=certificate,
+                        on_closing=application.close,
+                        is_trusted_proxy=partial(is_trusted_proxy, application.site),
+                    ),
                     serve_probes(
                         options.metrics_port,
                         _build_probes(application.site, confinement),

@@ -18,14 +18,15 @@ def find_client_address(direct: str, forwarded: str, proxies: str) -> str:
     """Return the last hop that is not a trusted proxy."""
     address = direct
     for hop in reversed(forwarded.split(",")[-MAX_HOPS:] if proxies else ()):
-        if not _is_trusted_proxy(address, proxies) or not _parse_address(hop.strip()):
+        if not is_trusted_proxy(address, proxies) or not _parse_address(hop.strip()):
             break
         address = hop.strip()
     return address
 
 
 @lru_cache(maxsize=256)
-def _is_trusted_proxy(text: str, proxies: str) -> bool:
+def is_trusted_proxy(text: str, proxies: str) -> bool:
+    """True if the address is in one of the networks."""
     address = _parse_address(text)
     return address is not None and any(address in network for network in _parse_networks(proxies))
 

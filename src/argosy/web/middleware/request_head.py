@@ -47,9 +47,17 @@ def is_client_gone(scope: Scope) -> bool:
 def find_peer(site: Site, scope: Scope) -> str:
     """Find the IP address of the client."""
     direct = scope["client"][0] if scope.get("client") else ""
+    forwarded = ",".join(_get_all(scope, b"x-forwarded-for"))
+    return client_address.find_client_address(direct, forwarded, _get_proxies(site))
+
+
+def is_trusted_proxy(site: Site, address: str) -> bool:
+    return client_address.is_trusted_proxy(address, _get_proxies(site))
+
+
+def _get_proxies(site: Site) -> str:
     settings = site.cluster_view.cache.get(ResourceKey(*CONFIG_MAP, site.service.control_namespace, "argosy-cm"))
-    proxies = str(((settings or {}).get("data") or {}).get(client_address.PROXIES_SETTING) or "")
-    return client_address.find_client_address(direct, ",".join(_get_all(scope, b"x-forwarded-for")), proxies)
+    return str(((settings or {}).get("data") or {}).get(client_address.PROXIES_SETTING) or "")
 
 
 def _get_all(scope: Scope, name: bytes) -> list[str]:

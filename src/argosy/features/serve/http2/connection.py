@@ -40,8 +40,8 @@ MAX_HEADER_LIST_BYTES: Final = 64 << 10  # decompressed; fewer are permitted by 
 STREAM_WINDOW_BYTES: Final = 256 << 10  # of a request that are not read yet
 CONNECTION_WINDOW_BYTES: Final = 1 << 20
 HANDSHAKE_SECONDS: Final = 10.0  # until the client has sent its settings
-HEADER_SECONDS: Final = 32.0  # until the header of a request is complete, as over HTTP/1.1
-IDLE_SECONDS: Final = 300.0  # without a request
+HEADER_SECONDS: Final = 32.0  # until the first request, and until the header of one is complete, as over HTTP/1.1
+IDLE_SECONDS: Final = 300.0  # after the last request
 SILENCE_SECONDS: Final = 60.0  # with requests, but without a byte of the client; then a PING must be answered in time
 PING_SECONDS: Final = 20.0
 LAST_WORDS_SECONDS: Final = 1.0  # in which a client that is turned away can read why
@@ -287,7 +287,7 @@ class Http2Connection:
             self._transport.abort()
         elif self._is_over:
             return
-        elif not self._streams and now - times.used > IDLE_SECONDS:
+        elif not self._streams and now - times.used > (IDLE_SECONDS if self._requests else HEADER_SECONDS):
             self.shut_down()
         elif self._streams and not times.pinged and now - times.received > SILENCE_SECONDS:
             times.pinged = now

@@ -437,6 +437,20 @@ async def test_an_idle_connection_is_closed() -> None:
     assert client.list(ConnectionTerminated)[0].error_code == ErrorCodes.NO_ERROR
 
 
+@pytest.mark.parametrize("is_refused", [False, True])
+async def test_a_connection_without_a_request_is_closed_sooner(is_refused: bool) -> None:
+    clock = LoopClock()
+    client = MemoryClient(echo)
+    if is_refused:
+        client.request(b"", [(":method", "GET"), (":scheme", "http"), (":path", "/"), (":authority", "a")])
+    client.flush()
+    await turns()
+    clock.leap(connection.HEADER_SECONDS + connection.CHECK_SECONDS)
+    await until_closed(client)
+    client.read()
+    assert client.list(ConnectionTerminated)[0].error_code == ErrorCodes.NO_ERROR
+
+
 async def test_a_silent_client_must_answer_a_ping() -> None:
     clock = LoopClock()
     client = MemoryClient(Waiting())
