@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from argosy.kube.client import Cluster, PatchKind
 from argosy.kube.objects import Manifest
-from argosy.kube.resource_key import ResourceKey
+from argosy.kube.resource_key import GroupKind, ResourceKey
+from support.deadlines import HANG_SECONDS
 from support.engine_crashes import APP, NAMESPACE, Scene, Theatre
 from support.sync_operations import WIDGET, config, definition, deployment, finish_jobs, job, manifest, roll_out
 
+JOBS = GroupKind("batch", "Job")
 HANDS: dict[str, Any] = {}
 FINALIZER = "resources-finalizer.argocd.argoproj.io"
 KEPT: dict[str, Any] = {"finalizers": [FINALIZER]}
@@ -64,6 +67,15 @@ async def is_deleted(stage: Theatre) -> None:
     await stage.cluster.delete(APP)
 
 
+async def is_deleted_and_loses_its_hooks(stage: Theatre) -> None:
+    """The hooks leave Git while the first of them runs."""
+    await is_deleted(stage)
+    async with stage.engine(), asyncio.timeout(HANG_SECONDS):
+        while not (await stage.cluster.list(JOBS)).items:
+            await asyncio.sleep(0.003)
+    stage.shelf.push([config("a")])
+
+
 async def back(stage: Theatre) -> None:
     """argo: a rollback is a sync to an earlier revision."""
     first = next(iter(stage.shelf.revisions))
@@ -87,7 +99,7 @@ async def jobs_fail_at_first(cluster: Cluster) -> None:
     """Let the Jobs of the first attempt fail."""
     flag = key("flag")
     if await cluster.get(flag) is None:
-        jobs = (await cluster.list(ResourceKey("batch", "Job", "", "").group_kind)).items
+        jobs = (await cluster.list(JOBS)).items
         if any(not (job.get("status") or {}).get("conditions") for job in jobs):
             await finish_jobs(cluster, well=False)
             await cluster.create({**config("flag"), "metadata": {"name": "flag", "namespace": NAMESPACE}})
@@ -224,6 +236,26 @@ SCENES: dict[str, Scene] = {
         [config("a"), job("before", hook="PreDelete"), job("after", hook="PostDelete")],
         before=[config("a"), job("before", hook="PreDelete"), job("after", hook="PostDelete")],
         metadata=KEPT, act=is_deleted, is_deleted=True, status="", phase="",
+    ),
+    "deletion with hooks in waves": Scene(
+        [
+            job("first", hook="PreDelete", policy="HookSucceeded"), job("second", hook="PreDelete", wave=1),
+            config("a"), generated(job("last-", hook="PostDelete", policy="HookSucceeded")),
+        ],
+        before=[
+            job("first", hook="PreDelete", policy="HookSucceeded"), job("second", hook="PreDelete", wave=1),
+            config("a"), generated(job("last-", hook="PostDelete", policy="HookSucceeded")),
+        ],
+        act=is_deleted, is_deleted=True, status="", phase="",
+    ),
+    "deletion with a hook that fails at first": Scene(
+        [config("a"), job("before", hook="PreDelete")], before=[config("a"), job("before", hook="PreDelete")],
+        metadata=KEPT, act=is_deleted, is_deleted=True, status="", phase="", world=jobs_fail_at_first,
+    ),
+    "deletion with hooks that leave Git": Scene(
+        [config("a"), job("before", hook="PreDelete"), job("after", hook="PostDelete")],
+        before=[config("a"), job("before", hook="PreDelete"), job("after", hook="PostDelete")],
+        act=is_deleted_and_loses_its_hooks, is_deleted=True, status="", phase="",
     ),
     "deletion that keeps": Scene(
         [config("a"), config("b", options="Delete=false")], before=[config("a"), config("b", options="Delete=false")],
