@@ -6,6 +6,7 @@ In: the paths of its files, or None to keep everything in memory. Out: a running
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import secrets
 import shlex
@@ -27,13 +28,14 @@ from argosy.sandbox.apiserver.controllers.crd_controller import CrdController
 from argosy.sandbox.apiserver.controllers.event_expiry import run_event_expiry
 from argosy.sandbox.apiserver.controllers.garbage_collector import GarbageCollector
 from argosy.sandbox.apiserver.controllers.namespace_controller import NamespaceController
+from argosy.sandbox.apiserver.controllers.token_secret_controller import TokenSecretController
 from argosy.sandbox.apiserver.deletion import ObjectDeleter
 from argosy.sandbox.apiserver.listing import Lister
 from argosy.sandbox.apiserver.metadata import Clock, utc_now
 from argosy.sandbox.apiserver.rbac import RbacAuthorizer
 from argosy.sandbox.apiserver.registry import Registry
 from argosy.sandbox.apiserver.resource_catalog import ResourceCatalog
-from argosy.sandbox.apiserver.service_account_tokens import ServiceAccountTokens
+from argosy.sandbox.apiserver.service_account_tokens import TOKEN_SECRET_TYPE, ServiceAccountTokens
 from argosy.sandbox.apiserver.subresources import SubresourceHandler
 from argosy.sandbox.apiserver.write_call_and_result_types import ADMIN
 from argosy.sandbox.store import Store, StoreEvent, has_store
@@ -83,7 +85,7 @@ class ControlPlane:
             plane = cls._assemble(store, files, rules, rbac=rbac, admin_token=admin_token, clock=clock)
             plane = replace(plane, max_watches_per_user=max_watches_per_user)
             await bootstrap_objects.create_bootstrap_objects(plane.registry)
-            async with _run_controllers(plane.registry, files):
+            async with _run_controllers(plane.registry, plane.tokens, files):
                 yield plane
         finally:
             await rules.close()
@@ -107,6 +109,7 @@ class ControlPlane:
             files.token_key if files else None,
             lambda *account: _find_uid(store, "serviceaccounts", *account),
             lambda *secret: _find_uid(store, "secrets", *secret),
+            lambda *secret: _find_token(store, *secret),
         )
         authenticator = TokenAuthenticator(store, tokens, ADMIN, admin_token or secrets.token_urlsafe(32), clock)
         subresources = SubresourceHandler(registry, tokens, authenticator.review_token)
@@ -143,10 +146,23 @@ def _find_uid(store: Store, bucket: str, namespace: str, name: str) -> str | Non
     return str(orjson.loads(entry.body)["metadata"]["uid"]) if entry else None
 
 
+def _find_token(store: Store, namespace: str, name: str) -> bytes:
+    """The token that a Secret contains; empty if the Secret has none, or is being deleted."""
+    entry = store.get("secrets", namespace, name)
+    secret = orjson.loads(entry.body) if entry else {}
+    if secret.get("type") != TOKEN_SECRET_TYPE or "deletionTimestamp" in secret["metadata"]:
+        return b""
+    return base64.b64decode((secret.get("data") or {}).get("token") or "")
+
+
 @contextlib.asynccontextmanager
-async def _run_controllers(registry: Registry, files: ControlPlaneFiles | None) -> AsyncIterator[None]:
+async def _run_controllers(
+    registry: Registry, tokens: ServiceAccountTokens, files: ControlPlaneFiles | None
+) -> AsyncIterator[None]:
+    certificate = files.certificate if files else None
     controllers: list[KeyedController] = [  # type: ignore[type-arg]
-        NamespaceController(registry, files.certificate if files else None),
+        NamespaceController(registry, certificate),
+        TokenSecretController(registry, tokens, certificate),
         CrdController(registry),
         GarbageCollector(registry),
     ]

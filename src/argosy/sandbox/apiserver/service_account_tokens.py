@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import hmac
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -33,6 +34,12 @@ ISSUER = "https://kubernetes.default.svc"
 MIN_LIFETIME_SECONDS, DEFAULT_LIFETIME_SECONDS, MAX_LIFETIME_SECONDS = 600, 3600, 1 << 32
 LEEWAY_SECONDS = 60  # k8s: a clock that is set back slightly must not refuse tokens issued just before
 SERVICE_ACCOUNT_PREFIX = "system:serviceaccount"
+# k8s: tokens in Secrets have another issuer and other claims, and no end.
+SECRET_TOKEN_ISSUER = "kubernetes/serviceaccount"
+SECRET_TOKEN_CLAIM = "kubernetes.io/serviceaccount/"
+TOKEN_SECRET_TYPE = "kubernetes.io/service-account-token"
+ACCOUNT_NAME_ANNOTATION = "kubernetes.io/service-account.name"
+ACCOUNT_UID_ANNOTATION = "kubernetes.io/service-account.uid"
 _TOKEN_REQUEST = ApiResource(
     "authentication.k8s.io", "v1", "TokenRequest", "tokenrequests", "tokenrequest", True, ("create",)
 )
@@ -41,7 +48,8 @@ _TOKEN_REQUEST = ApiResource(
 class ServiceAccountTokens:
     """`find_account_uid` returns the uid of an existing account: a token is valid only while its account exists.
 
-    `find_secret_uid` does the same for Secrets that tokens are bound to.
+    `find_secret_uid` does the same for Secrets that tokens are bound to. `find_secret_token` returns the token that a
+    Secret contains, empty without one.
     """
 
     def __init__(
@@ -49,9 +57,11 @@ class ServiceAccountTokens:
         key_file: Path | None,
         find_account_uid: Callable[[str, str], str | None],
         find_secret_uid: Callable[[str, str], str | None] = lambda namespace, name: None,
+        find_secret_token: Callable[[str, str], bytes] = lambda namespace, name: b"",
     ) -> None:
         self._key_file = key_file
         self._find_account_uid, self._find_secret_uid = find_account_uid, find_secret_uid
+        self._find_secret_token = find_secret_token
         self._signing_key: RSAPrivateKey | None = None
 
     def create_token(self, account: Manifest, token_request: Mapping[str, Any], now: datetime) -> Manifest:
@@ -111,6 +121,22 @@ class ServiceAccountTokens:
             "nbf": issued_at,
             "sub": f"{SERVICE_ACCOUNT_PREFIX}:{namespace}:{name}",
         }
+        return self._sign_claims(claims)
+
+    def sign_secret_token(self, account: Manifest, secret_name: str) -> str:
+        """Issue the token of a Secret. It is valid while the Secret contains it, and its account exists."""
+        namespace, name = account["namespace"], account["name"]
+        claims = {
+            "iss": SECRET_TOKEN_ISSUER,
+            f"{SECRET_TOKEN_CLAIM}namespace": namespace,
+            f"{SECRET_TOKEN_CLAIM}secret.name": secret_name,
+            f"{SECRET_TOKEN_CLAIM}service-account.name": name,
+            f"{SECRET_TOKEN_CLAIM}service-account.uid": account["uid"],
+            "sub": f"{SERVICE_ACCOUNT_PREFIX}:{namespace}:{name}",
+        }
+        return self._sign_claims(claims)
+
+    def _sign_claims(self, claims: Mapping[str, Any]) -> str:
         header = {"alg": "RS256", "kid": self._compute_key_id()}
         signing_input = f"{encode_base64url(orjson.dumps(header))}.{encode_base64url(orjson.dumps(claims))}"
         return f"{signing_input}.{encode_base64url(self._sign(signing_input.encode()))}"
@@ -118,6 +144,8 @@ class ServiceAccountTokens:
     def find_user(self, token: str, now: datetime, audiences: Sequence[str] = (ISSUER,)) -> User | None:
         """The user of a token; None if it is invalid, expired, for other audiences, or its account is gone."""
         claims = self._find_signed_claims(token)
+        if claims is not None and claims.get("iss") == SECRET_TOKEN_ISSUER:
+            return self._find_user_of_secret(token, claims) if ISSUER in audiences else None
         if claims is None or not claims["nbf"] - LEEWAY_SECONDS <= now.timestamp() < claims["exp"]:
             return None
         if not set(audiences) & set(claims["aud"]):
@@ -129,13 +157,22 @@ class ServiceAccountTokens:
         secret = kubernetes_claims.get("secret")
         if secret is not None and self._find_secret_uid(namespace, secret["name"]) != secret["uid"]:
             return None
-        groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
         extra = {"authentication.kubernetes.io/credential-id": [f"JTI={claims['jti']}"]}
-        return User(f"{SERVICE_ACCOUNT_PREFIX}:{namespace}:{account['name']}", groups, account["uid"], extra)
+        return _build_user(namespace, account["name"], account["uid"], extra)
+
+    def _find_user_of_secret(self, token: str, claims: Mapping[str, Any]) -> User | None:
+        namespace, secret, name, uid = (
+            claims[SECRET_TOKEN_CLAIM + field]
+            for field in ("namespace", "secret.name", "service-account.name", "service-account.uid")
+        )
+        if not hmac.compare_digest(self._find_secret_token(namespace, secret), token.encode()):
+            return None
+        return _build_user(namespace, name, uid, {}) if self._find_account_uid(namespace, name) == uid else None
 
     def list_audiences(self, token: str) -> list[str]:
         """Audiences of a token; empty if this server did not sign it."""
-        return list((self._find_signed_claims(token) or {}).get("aud", ()))
+        claims = self._find_signed_claims(token) or {}
+        return [ISSUER] if claims.get("iss") == SECRET_TOKEN_ISSUER else list(claims.get("aud", ()))
 
     def _find_signed_claims(self, token: str) -> dict[str, Any] | None:
         if self._signing_key is None and (self._key_file is None or not self._key_file.exists()):
@@ -185,6 +222,11 @@ class ServiceAccountTokens:
         numbers = self._get_key().public_key().public_numbers()
         parts = {"n": encode_base64url(_to_big_endian(numbers.n)), "e": encode_base64url(_to_big_endian(numbers.e))}
         return {"keys": [{"use": "sig", "kty": "RSA", "kid": self._compute_key_id(), "alg": "RS256", **parts}]}
+
+
+def _build_user(namespace: str, name: str, uid: str, extra: Mapping[str, list[str]]) -> User:
+    groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
+    return User(f"{SERVICE_ACCOUNT_PREFIX}:{namespace}:{name}", groups, uid, dict(extra))
 
 
 def _load_or_create_key(file: Path | None) -> RSAPrivateKey:

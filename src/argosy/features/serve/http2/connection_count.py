@@ -49,10 +49,10 @@ class ConnectionCount:
         if not self._by_address[address]:
             del self._by_address[address]
 
-    def _log_refusal(self, address: str, maximum: int, whose: str) -> None:
+    def _log_refusal(self, address: str, maximum: int, scope: str) -> None:
         self._refusals += 1
         if (now := self._clock()) - self._logged_at < LOG_INTERVAL_SECONDS:
             return
         message = "refused HTTP/2 connections: address=%s refused=%d limit=%d (%s)"
-        log.warning(message, address, self._refusals, maximum, whose)
+        log.warning(message, address, self._refusals, maximum, scope)
         self._refusals, self._logged_at = 0, now
