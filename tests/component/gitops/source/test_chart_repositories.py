@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import base64
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -22,11 +24,13 @@ from argosy.errors import (
 )
 from argosy.gitops.application.step_results import Checkout
 from argosy.gitops.source.charts import chart_repository
+from argosy.gitops.source.charts.chart_index import ChartVersion, list_chart_versions
 from argosy.gitops.source.credentials import HostTrust, RepositoryCredential, read_credentials
 from argosy.gitops.source.repository_access_settings import SourceSettings
-from argosy.gitops.source.repository_mirrors import Repositories
+from argosy.gitops.source.repository_mirrors import CHARTS_FOLDER, Repositories
 from support.certificates import issue, server_context
 from support.chart_server import ChartServer, chart_files, chart_server, pack
+from support.deadlines import HANG_SECONDS
 from support.helm_charts import HELM, needs_helm
 
 pytestmark = pytest.mark.anyio
@@ -113,6 +117,46 @@ async def test_hard_refresh_downloads_a_version_that_was_published_again(host: C
     assert same.tree.find_entry("values.yaml") == old.tree.find_entry("values.yaml")
     new = await repositories.checkout_chart(host.url, "shop", "1.0.0", ignores_cache=True)
     assert new.tree.read_file("values.yaml") == b"size: big"
+
+
+@pytest.mark.parametrize("damage", [lambda content: content[:-200], lambda content: bytes(len(content)), lambda _: b""])
+async def test_damaged_file_of_the_cache_is_downloaded_again(
+    host: ChartServer, opened: Opened, damage: Callable[[bytes], bytes]
+) -> None:
+    host.publish("shop", "1.0.0")
+    repositories = opened(OVER_HTTP)
+    await repositories.checkout_chart(host.url, "shop", "1.0.0")
+    for path in (repositories.folder / CHARTS_FOLDER).iterdir():
+        path.write_bytes(damage(path.read_bytes()))
+    checkout = await opened(OVER_HTTP).checkout_chart(host.url, "shop", "1.0.0")  # as after a power loss
+    assert version_of(checkout) == "1.0.0"
+    for path in (repositories.folder / CHARTS_FOLDER).glob("*.index"):
+        path.write_bytes(damage(path.read_bytes()))
+    assert (await repositories.checkout_chart(host.url, "shop", "*", max_age=3600)).revision == "1.0.0"
+
+
+async def test_index_that_is_replaced_while_the_old_one_is_parsed_counts_from_then_on(
+    host: ChartServer, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host.publish("shop", "1.0.0")
+    repository = opened(OVER_HTTP).chart_repository(host.url)
+    is_parsing, may_go_on = threading.Event(), threading.Event()
+
+    def parse_slowly(*arguments: Any) -> list[ChartVersion]:
+        is_parsing.set()
+        may_go_on.wait(HANG_SECONDS)
+        return list_chart_versions(*arguments)
+
+    monkeypatch.setattr(chart_repository, "list_chart_versions", parse_slowly)
+    slow = asyncio.create_task(repository.list_versions("shop"))
+    await asyncio.to_thread(is_parsing.wait, HANG_SECONDS)
+    host.publish("shop", "1.1.0")
+    monkeypatch.setattr(chart_repository, "list_chart_versions", list_chart_versions)
+    await repository.list_charts()  # downloads the new index
+    may_go_on.set()
+    await slow
+    newest = await repository.list_versions("shop", max_age=3600)
+    assert [version.version for version in newest] == ["1.1.0", "1.0.0"]
 
 
 async def test_concurrent_requests_share_the_index_and_the_download(host: ChartServer, opened: Opened) -> None:

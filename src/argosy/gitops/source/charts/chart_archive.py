@@ -6,6 +6,7 @@ the limits allow, whatever the archive claims.
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
 import io
@@ -27,6 +28,7 @@ MAX_FILES: Final = 20_000  # files, links and folders
 MAX_PATH_DEPTH: Final = 100
 MAX_LOADED_BYTES: Final = 64 * MIB  # of all archives that a process keeps unpacked; one of any size is kept
 _NODE_BYTES: Final = 700  # what a file or folder takes in memory besides its name and content
+MAX_VERIFIED: Final = 10_000  # archives in the cache that this process has found intact
 _CHUNK_BYTES: Final = 1 << 16
 _BAD_NAMES: Final = ("", ".", "..")
 EntryKind = Literal["file", "link"]
@@ -39,6 +41,10 @@ class ArchiveKey(NamedTuple):
     mtime_ns: int
     size: int
     folder: str
+
+
+_VERIFIED: Final[set[ArchiveKey]] = set()
+_VERIFIED_LOCK: Final = threading.Lock()
 
 
 class _Entry(NamedTuple):
@@ -54,10 +60,19 @@ class _Folder(dict[str, "_Folder | _Entry"]):
 
 
 class ChartTree:
-    """Implements `FileTree`. Pickling keeps only the key; another process reads the archive itself."""
+    """Implements `FileTree`. Equal trees are of the same state of an archive.
+
+    Pickling keeps only the key; another process reads the archive itself.
+    """
 
     def __init__(self, key: ArchiveKey) -> None:
         self.key = key
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ChartTree) and other.key == self.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
 
     def __reduce__(self) -> tuple[type[ChartTree], tuple[ArchiveKey]]:
         return ChartTree, (self.key,)
@@ -93,6 +108,25 @@ def open_chart(path: Path, chart: str) -> ChartTree:
     return ChartTree(ArchiveKey(str(path), status.st_mtime_ns, status.st_size, chart.rpartition("/")[2]))
 
 
+def is_intact(tree: ChartTree) -> bool:
+    """False if the archive in the cache is damaged or gone; a damaged one is removed."""
+    with _VERIFIED_LOCK:
+        if tree.key in _VERIFIED:
+            return True
+    try:
+        check_archive(_read_archive(tree.key), tree.key.folder)
+    except CorruptSource:
+        remove_archive(tree.key)
+        return False
+    except SourceUnreachable:
+        return False
+    with _VERIFIED_LOCK:
+        if len(_VERIFIED) >= MAX_VERIFIED:
+            _VERIFIED.clear()
+        _VERIFIED.add(tree.key)
+    return True
+
+
 def check_archive(archive: bytes, chart: str) -> None:
     """Raise a SourceError if the archive is damaged, too large, or has no chart."""
     if not isinstance(unpack_chart(archive, chart.rpartition("/")[2]).get("Chart.yaml"), _Entry):
@@ -111,7 +145,7 @@ class _LoadedArchives:
             if key in self._folders:
                 self._folders.move_to_end(key)
                 return self._folders[key][0]
-        folder = unpack_chart(_read_archive(key), key.folder)
+        folder = _unpack_or_remove(key)
         size = _measure(folder)
         with self._lock:
             self._folders[key] = folder, size
@@ -121,6 +155,25 @@ class _LoadedArchives:
 
 
 _LOADED: Final = _LoadedArchives()
+
+
+def _unpack_or_remove(key: ArchiveKey) -> _Folder:
+    archive = _read_archive(key)
+    try:
+        return unpack_chart(archive, key.folder)
+    except CorruptSource as error:  # it was intact when it was stored
+        remove_archive(key)
+        message = f"the archive of chart {key.folder} in the cache was damaged and is removed; argosy fetches it again"
+        raise SourceUnreachable(message) from error
+
+
+def remove_archive(key: ArchiveKey) -> None:
+    """Remove the archive from the cache, unless another one has replaced it."""
+    path = Path(key.path)
+    with contextlib.suppress(OSError):
+        status = path.stat()
+        if (status.st_mtime_ns, status.st_size) == (key.mtime_ns, key.size):
+            path.unlink()
 
 
 def _read_archive(key: ArchiveKey) -> bytes:

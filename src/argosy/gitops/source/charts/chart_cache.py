@@ -35,6 +35,10 @@ class ChartCache:
             return None
         return path
 
+    def remove(self, name: str) -> None:
+        with contextlib.suppress(OSError):
+            (self.folder / name).unlink()
+
     def store(self, name: str, content: bytes) -> Path:
         """Write or replace the file, then delete the least recently used ones beyond the limits."""
         path = self.folder / name
@@ -44,6 +48,8 @@ class ChartCache:
             try:
                 with open(descriptor, "wb") as file:
                     file.write(content)
+                    file.flush()
+                    os.fsync(file.fileno())  # else the file may be empty after a power loss, under its new name
                 os.replace(partial, path)
             except OSError:
                 with contextlib.suppress(OSError):

@@ -16,9 +16,10 @@ import orjson
 from argosy.errors import CorruptSource, LimitError, ManifestError, UnknownRef
 from argosy.gitops.source.version_ranges import SemanticVersion, VersionRange, parse_range, parse_version
 from argosy.kube.objects import read_yaml
-from argosy.kube.objects.input_limits import InputLimits
+from argosy.kube.objects.input_limits import InputLimits, check_depth
 
 MAX_INDEX_BYTES: Final = 64 << 20
+MAX_JSON_SIGNS: Final = 2_000_000  # brackets, commas and colons of an index in JSON, which is parsed as a whole
 _INDEX_LIMITS: Final = InputLimits(size=MAX_INDEX_BYTES)
 _ENTRIES: Final = re.compile(rb"^entries:[ \t]*\r?$", re.MULTILINE)
 _FIRST_KEY: Final = re.compile(rb"(?:[ \t]*(?:#[^\n]*)?\r?\n)+( +)[^\s#-]")
@@ -123,7 +124,7 @@ def _cut_chart(index: bytes, chart: str) -> bytes | None:
 
 def _read_entries(index: bytes, where: str) -> Mapping[Any, Any]:
     try:
-        document = orjson.loads(index) if index.lstrip()[:1] == b"{" else read_yaml(index, limits=_INDEX_LIMITS)
+        document = _read_json(index) if index.lstrip()[:1] == b"{" else read_yaml(index, limits=_INDEX_LIMITS)
     except (ManifestError, LimitError, orjson.JSONDecodeError) as error:
         reason = getattr(error, "message", "invalid JSON")
         raise CorruptSource(f"its index.yaml cannot be read: {reason}", where=where) from error
@@ -131,6 +132,15 @@ def _read_entries(index: bytes, where: str) -> Mapping[Any, Any]:
     if not isinstance(entries, Mapping):
         raise CorruptSource("its index.yaml has no entries, so this is not a Helm repository", where=where)
     return entries
+
+
+def _read_json(index: bytes) -> Any:
+    """Each value follows one of the counted signs, so that their number limits the memory before it is taken."""
+    if sum(index.count(sign) for sign in (b",", b":", b"[", b"{")) > MAX_JSON_SIGNS:
+        raise LimitError(f"it has more than {MAX_JSON_SIGNS} commas, colons and brackets; split the repository")
+    document = orjson.loads(index)
+    check_depth(document, _INDEX_LIMITS.depth, "")
+    return document
 
 
 def _read_version(item: Any) -> ChartVersion | None:

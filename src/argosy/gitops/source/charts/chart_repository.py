@@ -15,9 +15,9 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from argosy.errors import CorruptSource, SourceError, SourceRefused, UnknownRef
+from argosy.errors import CorruptSource, SourceError, SourceRefused, SourceUnreachable, UnknownRef
 from argosy.gitops.application.step_results import Checkout
-from argosy.gitops.source.charts.chart_archive import ChartTree, check_archive, open_chart
+from argosy.gitops.source.charts.chart_archive import ChartTree, check_archive, is_intact, open_chart
 from argosy.gitops.source.charts.chart_cache import ChartCache
 from argosy.gitops.source.charts.chart_host import ChartHost
 from argosy.gitops.source.charts.chart_index import (
@@ -34,6 +34,7 @@ MAX_ARCHIVE_BYTES: Final = 32 << 20
 MAX_CACHED_CHARTS: Final = 200  # charts whose versions are kept in memory
 _CHART_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*")
 MAX_CHART_NAME_LENGTH: Final = 250  # Helm's own limit
+MAX_INDEX_READS: Final = 3  # then other processes replace it faster than it is read
 
 
 class ChartRepository:
@@ -77,18 +78,20 @@ class ChartRepository:
 
     async def list_versions(self, chart: str, *, max_age: float = 0.0) -> list[ChartVersion]:
         await self._refresh_index(max_age)
-        if chart not in self._versions:
-            index = await asyncio.to_thread(self._read_index)
-            versions = await asyncio.to_thread(list_chart_versions, index, chart, self.host.display_url)
+        if (versions := self._versions.get(chart)) is not None:
+            return versions
+        digest, index = await self._load_index()
+        versions = await asyncio.to_thread(list_chart_versions, index, chart, self.host.display_url)
+        if digest == self._index:  # a newer index may have arrived meanwhile: the next caller reads it
             if len(self._versions) >= MAX_CACHED_CHARTS:
                 del self._versions[next(iter(self._versions))]
             self._versions[chart] = versions
-        return self._versions[chart]
+        return versions
 
     async def list_charts(self, *, max_age: float = 0.0) -> dict[str, list[str]]:
         """Return the versions of all charts by name."""
         await self._refresh_index(max_age)
-        index = await asyncio.to_thread(self._read_index)
+        _, index = await self._load_index()
         return await asyncio.to_thread(list_charts, index, self.host.display_url)
 
     async def _resolve(self, chart: str, ref: str, max_age: float) -> str:
@@ -137,12 +140,28 @@ class ChartRepository:
     def _index_name(self) -> str:
         return f"{self._name}.index"
 
-    def _read_index(self) -> bytes:
+    async def _load_index(self) -> tuple[bytes, bytes]:
+        """Return the hash of the index and the index, which is the one of the last download.
+
+        Another process, or a full disk, may have replaced, damaged or removed the file: then it is downloaded again.
+        """
+        for _ in range(MAX_INDEX_READS):
+            async with self._index_lock:  # a download writes the file and its hash one after the other
+                index = await asyncio.to_thread(self._read_index_file)
+                digest = hashlib.sha256(index).digest()
+                if digest == self._index:
+                    return digest, index
+                self._cache.remove(self._index_name)
+                self._indexed_at = None
+            await self._refresh_index(0.0)
+        raise SourceUnreachable("its index changes all the time; argosy will retry", where=self.host.display_url)
+
+    def _read_index_file(self) -> bytes:
         path = self._cache.find(self._index_name)
-        if path is None:
-            self._indexed_at = None
-            raise SourceError("the index was removed from the cache; refresh again", where=self.host.display_url)
-        return path.read_bytes()
+        try:
+            return b"" if path is None else path.read_bytes()
+        except OSError:
+            return b""
 
     # -- archives --------------------------------------------------------------------------------------------------
 
@@ -152,9 +171,10 @@ class ChartRepository:
     def _find_cached(self, chart: str, version: str) -> ChartTree | None:
         path = self._cache.find(self._archive_name(chart, version))
         try:
-            return open_chart(path, chart) if path is not None else None
+            tree = open_chart(path, chart) if path is not None else None
         except OSError:
             return None
+        return tree if tree is not None and is_intact(tree) else None  # a damaged one is fetched again
 
     async def _download(self, chart: str, version: str, max_age: float, *, passes_credentials: bool) -> ChartTree:
         where = self.host.display_url

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import pickle
 import tarfile
 from pathlib import Path
@@ -73,6 +74,16 @@ def test_archive_that_is_gone_is_retried_later(tmp_path: Path) -> None:
     Path(chart.key.path).unlink()
     with pytest.raises(SourceUnreachable, match="was removed from the cache"):
         chart.read_file("a")
+
+
+def test_damaged_archive_in_the_cache_is_removed_and_fetched_again_later(tmp_path: Path) -> None:
+    chart = tree(tmp_path, pack({"a": "1"}, "shop"))
+    path = Path(chart.key.path)
+    path.write_bytes(bytes(chart.key.size))
+    os.utime(path, ns=(chart.key.mtime_ns, chart.key.mtime_ns))
+    with pytest.raises(SourceUnreachable, match="was damaged and is removed; argosy fetches it again"):
+        chart.read_file("a")
+    assert not path.exists()
 
 
 def test_link_in_the_folder_is_a_link() -> None:

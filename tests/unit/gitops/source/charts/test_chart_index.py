@@ -7,6 +7,7 @@ import json
 import pytest
 
 from argosy.errors import CorruptSource, UnknownRef
+from argosy.gitops.source.charts import chart_index
 from argosy.gitops.source.charts.chart_index import (
     ChartVersion,
     find_chart_version,
@@ -75,6 +76,17 @@ def test_only_the_part_of_the_chart_is_parsed() -> None:
 )
 def test_every_notation_of_an_index_is_read(index: bytes) -> None:
     assert list_chart_versions(index, "redis", WHERE) == [ChartVersion("1.0.0", "a.tgz")]
+
+
+def test_index_in_json_has_limits_like_one_in_yaml(monkeypatch: pytest.MonkeyPatch) -> None:
+    deep = b'{"entries": {"redis": ' + b"[" * 200 + b"]" * 200 + b"}}"
+    with pytest.raises(CorruptSource, match=r"its index\.yaml cannot be read: nested more than 100 levels"):
+        list_chart_versions(deep, "redis", WHERE)
+    large = json.dumps({"entries": {"redis": [{"version": "1.0.0", "urls": ["a.tgz"]}] * 100}}).encode()
+    assert len(list_chart_versions(large, "redis", WHERE)) == 100
+    monkeypatch.setattr(chart_index, "MAX_JSON_SIGNS", 500)
+    with pytest.raises(CorruptSource, match="it has more than 500 commas, colons and brackets"):
+        list_chart_versions(large, "redis", WHERE)
 
 
 def test_unusable_entries_are_skipped() -> None:
