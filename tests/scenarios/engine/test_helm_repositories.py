@@ -10,6 +10,8 @@ import pytest
 import yaml
 
 from argosy.gitops.render.helm.chart_lock import compute_lock_digest
+from argosy.kube.client import PatchKind
+from argosy.kube.objects import key_of
 from argosy.kube.resource_key import ResourceKey
 from support.chart_server import ChartServer, chart_files, chart_server, pack
 from support.deadlines import wait_until_async
@@ -225,6 +227,21 @@ async def test_dependencies_that_the_project_does_not_permit_are_never_asked_for
     message = await room.until_condition("ComparisonError")
     assert f"helm repos {host.url}, registry.example.com/charts are not permitted in project 'team'" in message
     assert host.seen == []
+
+
+async def test_cached_render_is_not_used_if_the_project_permits_a_dependency_no_more(
+    room: Room, host: ChartServer
+) -> None:
+    await allow_http(room)
+    host.publish("shop", "1.0.0")
+    room.repository.push(parent_chart({"name": "shop", "version": "1.0.0", "repository": host.url}))
+    project = await room.project("team", sourceRepos=["*"])
+    await room.deliver(project="team", syncPolicy=AUTOMATED)
+    await room.until_synced()
+    permitted = {"spec": {"sourceRepos": [room.repository.url]}}
+    await room.cluster.patch(key_of(project), permitted, kind_of_patch=PatchKind.MERGE)
+    await room.annotate(refresh="normal")
+    assert f"helm repos {host.url} are not permitted" in await room.until_condition("ComparisonError")
 
 
 async def test_dependency_is_not_fetched_if_the_project_requires_signatures(room: Room, host: ChartServer) -> None:

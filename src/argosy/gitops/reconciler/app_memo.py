@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from argosy.errors import UserError
 from argosy.gitops.application import Application, Source
-from argosy.gitops.application.step_results import RenderResult
+from argosy.gitops.application.step_results import Checkout, RenderResult
 from argosy.gitops.reconciler.app_state_values import AppState
 from argosy.gitops.reconciler.fetched_objects import FetchedObjects
 from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
-from argosy.gitops.render import BuildSettings
+from argosy.gitops.render import BuildSettings, ChartRequest
 from argosy.gitops.status.conditions import AppCondition
 from argosy.gitops.sync.wave_step import AppliedMessages
 from argosy.kube.objects import Manifest
@@ -35,6 +35,7 @@ class CachedRender:
     retry_at: float = 0.0  # monotonic time of the next try
     exhausted_count: int = 0  # how often in a row it exhausted its worker
     equal_revisions: tuple[str, ...] = ()  # earlier revisions with the same manifests
+    charts: Mapping[ChartRequest, Checkout] = field(default_factory=dict)  # dependencies that were fetched for it
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Fetches the dependencies of a chart that are not in its repository.
 
-In: the repositories and versions that Chart.yaml or Chart.lock names, a project. Out: file trees, or a UserError.
+In: the repositories and versions that Chart.yaml or Chart.lock names, a project. Out: checkouts, or a UserError.
 Never: asks a repository that the project does not permit.
 """
 
@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from argosy.errors import PolicyError, RenderError
-from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.application.project_spec import Project
+from argosy.gitops.application.step_results import Checkout
 from argosy.gitops.policy.projects import find_signature_keys, permits_source
 from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.render import ChartRequest
@@ -28,7 +28,7 @@ async def fetch_dependencies(
     max_age: float = 0.0,
     passes_credentials: bool = False,
     ignores_cache: bool = False,
-) -> list[FileTree]:
+) -> list[Checkout]:
     """Return the charts in the order of the requests. Raises PolicyError before anything is fetched."""
     urls = [_find_url(request, project, settings) for request in requests]
     refused = [url for url in dict.fromkeys(urls) if not permits_source(project, url)]
@@ -36,7 +36,7 @@ async def fetch_dependencies(
         raise PolicyError(f"helm repos {', '.join(refused)} are not permitted in project '{project.name}'")
     for url in urls:
         check_no_signature_required(project, url)
-    checkouts = [
+    return [
         await settings.repositories.checkout_chart(
             url,
             request.name,
@@ -48,7 +48,6 @@ async def fetch_dependencies(
         )
         for url, request in zip(urls, requests, strict=True)
     ]
-    return [checkout.tree for checkout in checkouts]
 
 
 def check_no_signature_required(project: Project, url: str) -> None:

@@ -5,7 +5,7 @@ In: sources and refs. Out: DesiredState, or a UserError. Never: applies anything
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
@@ -13,7 +13,6 @@ from typing import Any, Final
 from argosy.errors import PolicyError, SignatureError, UserError
 from argosy.fair_share import charge_work_to
 from argosy.gitops.application import Application, Source
-from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.application.project_spec import Project
 from argosy.gitops.application.step_results import Checkout, RenderResult
 from argosy.gitops.application.sync_annotations import is_hook, is_skipped, list_hook_phases
@@ -31,7 +30,7 @@ from argosy.gitops.reconciler.local_manifests import (
     render_local_manifests,
 )
 from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
-from argosy.gitops.reconciler.render_cache import OpenGitAccess, RenderCache, RenderRequest
+from argosy.gitops.reconciler.render_cache import FetchDependencies, OpenGitAccess, RenderCache, RenderRequest
 from argosy.gitops.render import ChartRequest
 from argosy.gitops.source.signatures import build_signature_rule
 from argosy.gitops.source.submodules import add_submodules
@@ -284,7 +283,7 @@ async def add_permitted_submodules(
 
 def _build_chart_fetch(
     source: Source, project: Project, request: DesiredStateRequest, settings: ReconcilerSettings
-) -> Callable[[Sequence[ChartRequest]], Awaitable[Sequence[FileTree]]]:
+) -> FetchDependencies:
     """Files that were sent fetch no charts: their sender may not read other repositories with them."""
     if request.sent_files is not None:
         return _refuse_charts
@@ -298,7 +297,7 @@ def _build_chart_fetch(
     )
 
 
-async def _refuse_charts(requests: Sequence[ChartRequest]) -> Sequence[FileTree]:
+async def _refuse_charts(requests: Sequence[ChartRequest]) -> Sequence[Checkout]:
     raise PolicyError(CHARTS_OF_SENT_FILES, where=", ".join(chart.name for chart in requests))
 
 

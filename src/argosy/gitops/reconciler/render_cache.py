@@ -46,7 +46,7 @@ FAILED_RENDER_RETRY_SECONDS: Final = 300.0  # seconds; a render may have failed 
 FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 10.0, 600.0  # seconds; after a render that exhausted its worker
 
 FetchRemote = Callable[[str, str], Awaitable[Checkout]]  # URL and ref of a remote base; raises if it is not permitted
-FetchDependencies = Callable[[Sequence[ChartRequest]], Awaitable[Sequence[FileTree]]]  # the same, of a chart
+FetchDependencies = Callable[[Sequence[ChartRequest]], Awaitable[Sequence[Checkout]]]  # the same, of a chart
 
 OpenGitAccess = Callable[[], AbstractAsyncContextManager[Mapping[str, str]]]
 
@@ -123,7 +123,7 @@ class RenderCache:
             is_same_revision = cached.revisions == request.revisions
             if cached.error is not None and is_same_revision and self._clock() < cached.retry_at:
                 raise copy.copy(cached.error)  # a copy, because a raised error collects tracebacks
-            if cached.rendered is not None:
+            if cached.rendered is not None and await _are_charts_current(cached.charts, fetch_charts):
                 if is_same_revision and not _list_remote_bases(cached.rendered, request):
                     return cached.rendered
                 if await _is_current(cached.rendered, request, fetch):
@@ -133,7 +133,7 @@ class RenderCache:
                     memo.render = replace(cached, revisions=request.revisions, equal_revisions=equal_revisions)
                     return cached.rendered
         try:
-            rendered = await self._render_in_worker(request, fetch, fetch_charts)
+            rendered, charts = await self._render_in_worker(request, fetch, fetch_charts)
         except RenderError as error:
             until = self._clock() + FAILED_RENDER_RETRY_SECONDS
             memo.render = CachedRender(digest, request.revisions, None, copy.copy(error), until)
@@ -159,7 +159,7 @@ class RenderCache:
             len(rendered.manifests),
             rendered.tool,
         )
-        memo.render = CachedRender(digest, request.revisions, rendered)
+        memo.render = CachedRender(digest, request.revisions, rendered, charts=charts)
         return rendered
 
     def _source_memo(self, app: Application, source_index: int) -> SourceMemo:
@@ -250,7 +250,8 @@ class RenderCache:
 
     async def _render_in_worker(
         self, request: RenderRequest, fetch: FetchRemote, fetch_charts: FetchDependencies | None
-    ) -> RenderResult:
+    ) -> tuple[RenderResult, Mapping[ChartRequest, Checkout]]:
+        """Return the result, and the dependencies that were fetched for it."""
         try:
             return await self._render_with_variables(request, fetch, fetch_charts, PluginGitAccess(None))
         except GitAccessNeeded:
@@ -266,9 +267,9 @@ class RenderCache:
         fetch: FetchRemote,
         fetch_charts: FetchDependencies | None,
         git_access: PluginGitAccess,
-    ) -> RenderResult:
+    ) -> tuple[RenderResult, Mapping[ChartRequest, Checkout]]:
         fetched: dict[tuple[str, str], FileTree] = {}
-        charts: dict[ChartRequest, FileTree] = {}
+        charts: dict[ChartRequest, Checkout] = {}
         app = replace(request.app, wire={}, status={}, operation=None, state=None)  # reduces what is sent to the worker
         while True:
             self.render_count += 1
@@ -276,7 +277,9 @@ class RenderCache:
                 render,
                 refs=dict(request.refs),
                 fetch=FetchedRemoteBases(dict(fetched)),
-                fetch_charts=FetchedCharts(dict(charts)) if fetch_charts else None,
+                fetch_charts=FetchedCharts({chart: item.tree for chart, item in charts.items()})
+                if fetch_charts
+                else None,
                 find_git_environment=git_access,
             )
             try:
@@ -285,7 +288,7 @@ class RenderCache:
                 )
                 for manifest in rendered.manifests:
                     SHARED_TEXTS.share(manifest)
-                return rendered
+                return rendered, charts
             except RemoteBaseNeeded as needed:
                 if len(fetched) >= MAX_REMOTE_BASES:
                     message = f"more than {MAX_REMOTE_BASES} remote bases; copy them into the repository"
@@ -322,6 +325,19 @@ def _list_remote_bases(rendered: RenderResult, request: RenderRequest) -> list[s
     own_scopes = {"", *(f"${alias}" for alias in request.refs)}
     remote_scopes = {entry.scope for entry in rendered.inputs} - own_scopes
     return [scope for scope in remote_scopes if "/" in scope.rpartition("@")[0]]
+
+
+async def _are_charts_current(charts: Mapping[ChartRequest, Checkout], fetch: FetchDependencies | None) -> bool:
+    """True if the same archives are still there. Raises PolicyError if the project does not permit one any more.
+
+    argo: a range is not resolved again before the next render.
+    """
+    if not charts:
+        return True
+    if fetch is None:
+        return False
+    pinned = [request._replace(version=checkout.revision) for request, checkout in charts.items()]
+    return [item.tree for item in await fetch(pinned)] == [item.tree for item in charts.values()]
 
 
 async def _is_current(rendered: RenderResult, request: RenderRequest, fetch: FetchRemote) -> bool:

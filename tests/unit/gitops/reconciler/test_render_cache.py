@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
-from argosy.errors import RenderError
+from argosy.errors import PolicyError, RenderError
 from argosy.gitops.application import Application, read_application
-from argosy.gitops.application.step_results import Checkout
+from argosy.gitops.application.step_results import Checkout, RenderResult
 from argosy.gitops.reconciler.app_memo import AppMemos
 from argosy.gitops.reconciler.render_cache import FAILED_RENDER_RETRY_SECONDS, RenderCache, RenderRequest
-from argosy.gitops.render import BuildSettings
+from argosy.gitops.render import BuildSettings, ChartRequest
+from argosy.gitops.render.field_origins import NoOrigins
 from support.file_trees import TextTree
 
 pytestmark = pytest.mark.anyio
@@ -141,6 +142,38 @@ async def test_remote_bases_are_fetched_on_demand_and_checked_again() -> None:
     base["all/x.yaml"] = CONFIG_MAP.replace("one", "two")
     again = await renders.render(build_render_request(files), 0, fetch)
     assert again.manifests[0]["data"] == {"a": "two"}
+
+
+class WithDependency:
+    """Replaces a worker that renders a chart with a dependency: its manifest names the dependency."""
+
+    async def run(self, function: Any, *_: Any) -> RenderResult:
+        (tree,) = function.keywords["fetch_charts"]([ChartRequest("https://charts.example", "shop", "^1.0")])
+        manifest = {"kind": "ConfigMap", "data": {"size": tree.read_file("size").decode()}}
+        return RenderResult([manifest], NoOrigins(), {}, "Helm")
+
+
+async def test_dependencies_of_a_chart_are_checked_before_a_render_is_reused() -> None:
+    """The project may not permit their repository any more, and another archive may have replaced one."""
+    archives = {size: TextTree({"size": size}) for size in ("small", "big")}
+    size, asked = "small", list[str]()
+
+    async def fetch(requests: Sequence[ChartRequest]) -> list[Checkout]:
+        asked.extend(request.version for request in requests)
+        if not size:
+            raise PolicyError("not permitted")
+        return [Checkout(archives[size], "1.2.0")]
+
+    renders, request = RenderCache(WithDependency(), AppMemos()), build_render_request(FILES)
+    first = await renders.render(request, 0, nothing_remote, fetch)
+    assert first.manifests[0]["data"] == {"size": "small"}
+    assert await renders.render(request, 0, nothing_remote, fetch) is first
+    assert asked == ["^1.0", "1.2.0"]  # the range is not resolved again
+    size = "big"
+    assert (await renders.render(request, 0, nothing_remote, fetch)).manifests[0]["data"] == {"size": "big"}
+    size = ""
+    with pytest.raises(PolicyError):
+        await renders.render(request, 0, nothing_remote, fetch)
 
 
 async def test_unchanged_revisions_of_a_render_are_known_until_an_input_changes() -> None:
