@@ -156,10 +156,10 @@ class WithDependency:
 async def test_dependencies_of_a_chart_are_checked_before_a_render_is_reused() -> None:
     """The project may not permit their repository any more, and another archive may have replaced one."""
     archives = {size: TextTree({"size": size}) for size in ("small", "big")}
-    size, asked = "small", list[str]()
+    size, requested_versions = "small", list[str]()
 
     async def fetch(requests: Sequence[ChartRequest]) -> list[Checkout]:
-        asked.extend(request.version for request in requests)
+        requested_versions.extend(request.version for request in requests)
         if not size:
             raise PolicyError("not permitted")
         return [Checkout(archives[size], "1.2.0")]
@@ -168,7 +168,7 @@ async def test_dependencies_of_a_chart_are_checked_before_a_render_is_reused() -
     first = await renders.render(request, 0, nothing_remote, fetch)
     assert first.manifests[0]["data"] == {"size": "small"}
     assert await renders.render(request, 0, nothing_remote, fetch) is first
-    assert asked == ["^1.0", "1.2.0"]  # the range is not resolved again
+    assert requested_versions == ["^1.0", "1.2.0"]  # the range is not resolved again
     size = "big"
     assert (await renders.render(request, 0, nothing_remote, fetch)).manifests[0]["data"] == {"size": "big"}
     size = ""
