@@ -25,6 +25,7 @@ from argosy.gitops.reconciler.reconcile_result_patch import ReconcileResult, lis
 from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.status import application_event_manifests
 from argosy.gitops.status.conditions import AppCondition, ConditionType, conditions_to_wire
+from argosy.gitops.status.status_builder import is_recent
 from argosy.gitops.status.status_json_conversions import as_mappings
 from argosy.gitops.sync.app_deletion import advance_deletion, needs_hooks_for_next_step
 from argosy.gitops.sync.deletion_step import DeletionChecks, DeletionStep
@@ -77,7 +78,7 @@ async def delete_resources(
             cluster=impersonate_service_account(destination.cluster, app, project, settings),
             assess_all=settings.assess_all,
             checks=DeletionChecks(find_refusal, find_hook_refusal, find_foreign_owner),
-            last_error=_read_error(app),
+            last_error=_read_error(app)[0],
         )
     except PolicyError as error:
         return _refuse(app, str(error))
@@ -91,11 +92,21 @@ def _refuse(app: Application, error: str) -> DeletionStep:
     return DeletionStep(app.finalizers, wait=DELETION_RETRY_SECONDS, error=error)
 
 
-def _read_error(app: Application) -> str:
-    """Return the message of the condition DeletionError."""
-    conditions = as_mappings(app.status.get("conditions"))
-    messages = (item.get("message") for item in conditions if item.get("type") == ConditionType.DELETION_ERROR)
-    return str(next(messages, None) or "")
+def _read_error(app: Application) -> tuple[str, str]:
+    """Return the message and the time of the condition DeletionError."""
+    for condition in as_mappings(app.status.get("conditions")):
+        if condition.get("type") == ConditionType.DELETION_ERROR:
+            return str(condition.get("message") or ""), str(condition.get("lastTransitionTime") or "")
+    return "", ""
+
+
+def _choose_error(app: Application, step: DeletionStep, now: str) -> str:
+    """Keep a recent error of the same object: our write triggers the next attempt, so a text that changes with each
+    attempt would defeat the backoff.
+    """
+    last_error, since = _read_error(app)
+    is_same_object = last_error.partition(": ")[0] == step.error.partition(": ")[0]
+    return last_error if step.failure and is_same_object and is_recent(since, now) else step.error
 
 
 def build_deletion_result(app: Application, step: DeletionStep, now: str) -> ReconcileResult:
@@ -105,7 +116,8 @@ def build_deletion_result(app: Application, step: DeletionStep, now: str) -> Rec
         patch["metadata"] = {"annotations": dict.fromkeys(handled_requests)}
     if step.finalizers != app.finalizers:
         patch.setdefault("metadata", {})["finalizers"] = list(step.finalizers)
-    errors = [AppCondition(ConditionType.DELETION_ERROR, step.error)] if step.error else []
+    error = _choose_error(app, step, now)
+    errors = [AppCondition(ConditionType.DELETION_ERROR, error)] if error else []
     before = app.status.get("conditions") or []
     after = conditions_to_wire(before, errors, {ConditionType.DELETION_ERROR}, now)
     if after != before:

@@ -32,6 +32,7 @@ from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
 
 _RUNNING: Final = (OperationPhase.RUNNING, "")
+_NOT_SUCCEEDED: Final = (OperationPhase.FAILED, OperationPhase.ERROR)
 
 
 @dataclass(slots=True)
@@ -56,7 +57,9 @@ class DeletionHooks:
         self._check_permissions(tasks)
         for _, wave_tasks in groupby(tasks, key=lambda task: task.planned.wave):
             results = [(task, *await self._run_hook(task)) for task in wave_tasks]
-            if error := "; ".join(message for _, phase, message in results if phase is OperationPhase.FAILED):
+            if error := "; ".join(message for _, phase, message in results if phase in _NOT_SUCCEEDED):
+                if any(phase is OperationPhase.ERROR for _, phase, _ in results):
+                    return DeletionStep(self.app.finalizers, error, error=error, failure=ClusterError(error, code=409))
                 return DeletionStep(self.app.finalizers, error, DELETION_CHECK_SECONDS, error)
             if running := [task for task, phase, _ in results if phase is OperationPhase.RUNNING]:
                 message = format_waiting_message(running)
@@ -112,11 +115,11 @@ class DeletionHooks:
     # -- one hook -----------------------------------------------------------------------------------------------------
 
     async def _run_hook(self, task: SyncTask) -> tuple[OperationPhase, str]:
-        """Return whether the hook runs, has succeeded, or has failed, and why."""
+        """Return whether the hook runs, has succeeded, has failed, or cannot run (`ERROR`), and why."""
         task.live = await fetch_live(task.key, self.cluster)
         if task.live is not None and not self._is_created_here(task.live):
             if reason := self._find_obstacle(task.live):
-                return OperationPhase.FAILED, f"{self._describe(task)} cannot be created: {reason}"
+                return OperationPhase.ERROR, f"{self._describe(task)} cannot be created: {reason}"
             task.live = await self._delete(task, task.live)
             if task.live is not None:
                 return _RUNNING
