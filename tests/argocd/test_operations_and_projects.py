@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from support.argocd.pair import CONTROL
+from support.argocd.pair import CONTROL, Side
 from support.argocd.story import Story
+from support.deadlines import wait_until
 
 pytestmark = pytest.mark.tier("argocd")
 
@@ -70,6 +72,22 @@ def test_sync_that_is_terminated(story: Story, annotations: dict[str, str]) -> N
     story.check()
     story.refresh()
     story.check()
+
+
+def test_event_of_a_sync_without_a_revision(story: Story) -> None:
+    """Local manifests have no revision; the Event has an empty one between two spaces."""
+    story.push({"settings.yaml": config_map()})
+    story.deliver()
+    story.sync(manifests=[json.dumps(config_map(value="2"))])
+
+    def list_messages(side: Side) -> list[str]:
+        events = side.get("/api/v1/events")["items"]
+        own_events = [event for event in events if event["involvedObject"]["name"] == story.name]
+        return [event["message"] for event in own_events if event["reason"] == "OperationCompleted"]
+
+    for side in story.pair.sides:
+        wait_until(lambda side=side: list_messages(side), f"{side.name} syncs {story.name}")
+        assert list_messages(side) == ["Sync operation to  succeeded"], side.name
 
 
 @pytest.mark.parametrize("limit", [1, 3])
