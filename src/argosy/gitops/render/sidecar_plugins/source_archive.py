@@ -20,8 +20,10 @@ from argosy.gitops.application.file_tree_protocol import FileTree, TreeEntry
 from argosy.gitops.render.tree_export import ExportLimits, check_link_target
 from argosy.languages.globs import compile_name_glob
 
-LIMITS: Final = ExportLimits()
-MAX_ARCHIVE_BYTES: Final = 256 << 20
+# argo: no limits. These protect the disk, and fit large repositories: discovery gets all files of one.
+LIMITS: Final = ExportLimits(files=200_000, size=4 << 30)
+MAX_ARCHIVE_BYTES: Final = 1 << 30
+_HINT: Final = "leave some out with reposerver.plugin.tar.exclusions in argocd-cmd-params-cm"
 _COMPRESSION_LEVEL: Final = 3  # the archive does not leave the machine
 _MODE_BY_KIND: Final = {"folder": 0o755, "link": 0o777}
 
@@ -55,7 +57,7 @@ class _DigestingFile(io.RawIOBase):
     def write(self, data: bytes) -> int:  # type: ignore[override]
         self.size += len(data)
         if self.size > MAX_ARCHIVE_BYTES:
-            raise LimitError(f"the archive for plug-ins exceeds {MAX_ARCHIVE_BYTES >> 20} MiB")
+            raise LimitError(f"the archive of the files for plug-ins exceeds {MAX_ARCHIVE_BYTES >> 20} MiB; {_HINT}")
         self.digest.update(data)
         return self._output.write(data)
 
@@ -69,7 +71,7 @@ class _Packer:
 
     def add_folder(self, folder: str) -> None:
         if folder.count("/") > LIMITS.depth:
-            raise LimitError(f"folders are nested more than {LIMITS.depth} deep", where=folder)
+            raise LimitError(f"folders are nested more than {LIMITS.depth} deep; {_HINT}", where=folder)
         for entry in self._tree.list_folder(self._locate(folder)):
             name = f"{folder}/{entry.name}" if folder else entry.name
             if not self._is_excluded(name.split("/")):
@@ -88,7 +90,7 @@ class _Packer:
         path = self._locate(name)
         self._entry_count += 1
         if self._entry_count > LIMITS.files:
-            raise LimitError(f"more than {LIMITS.files} files; use a source with fewer files", where=path)
+            raise LimitError(f"the plug-in would get more than {LIMITS.files} files and folders; {_HINT}", where=path)
         header = tarfile.TarInfo(name)
         header.mode = _MODE_BY_KIND.get(entry.kind, 0o755 if entry.is_executable else 0o644)
         if entry.kind == "folder":
@@ -107,6 +109,6 @@ class _Packer:
         self.file_count += 1
         self._total_bytes += len(data)
         if self._total_bytes > LIMITS.size:
-            raise LimitError(f"the files exceed {LIMITS.size >> 20} MiB in total", where=path)
+            raise LimitError(f"the files for the plug-in exceed {LIMITS.size >> 20} MiB; {_HINT}", where=path)
         header.size = len(data)
         self._archive.addfile(header, io.BytesIO(data))
