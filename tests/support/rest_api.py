@@ -81,10 +81,10 @@ class World:
         }
         return await self.make("Application", name, api="argoproj.io/v1alpha1", spec=spec, metadata=metadata)
 
-    async def add_applications(self, *names: str) -> None:
+    async def add_applications(self, *names: str, project: str = "default") -> None:
         """Create Applications, and wait until the cluster view contains them."""
         for name in names:
-            await self.application(name)
+            await self.application(name, project)
         for name in names:
             await self.seen("argoproj.io", "Application", name)
 

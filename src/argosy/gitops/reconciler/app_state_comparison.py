@@ -6,7 +6,7 @@ In: desired manifests, the cache. Out: AppState. Never: changes anything in the 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from itertools import starmap
@@ -76,6 +76,20 @@ READER_FIELD_MANAGER: Final = "argosy-reader"
 MAX_CACHE_SECONDS: Final = 300.0
 
 
+async def report_unreadable_as_unknown(
+    app: Application, desired: DesiredState, comparison: Awaitable[AppState]
+) -> AppState:
+    """Await a comparison; if the live objects cannot be read, the status is Unknown and a condition says why."""
+    try:
+        return await comparison
+    except UserError as error:
+        condition = AppCondition(ConditionType.COMPARISON_ERROR, f"{LIVE_STATE_ERROR}: {error}")
+        app_state = build_unknown_state(app, [*desired.conditions, condition], desired.revisions)
+        # argo: no live object is known, so those that Git asks for count as missing
+        health = Assessment(HealthStatus.MISSING) if desired.manifests else app_state.health
+        return replace(app_state, desired=replace(app_state.desired, tools=desired.tools), health=health)
+
+
 class AppStateComparer:
     def __init__(
         self,
@@ -93,29 +107,6 @@ class AppStateComparer:
         self.cluster, self.cache, self.diff_cache, self.is_kind_cached = cluster, cache, diff_cache, is_kind_cached
         self._applications = cache if applications is None else applications
         self.find_shape = CrdShapes(partial(cache.list, CRD))
-
-    async def compare_or_report_unknown(
-        self,
-        app: Application,
-        project: Project,
-        desired: DesiredState,
-        settings: ReconcilerSettings,
-        kinds: Catalog,
-        memo: ComparisonMemo,
-        *,
-        repeat_dry_runs: bool,
-    ) -> AppState:
-        """Compare; if the live objects cannot be read, the status is Unknown and a condition says why."""
-        try:
-            return await self.compare_app_state(
-                app, project, desired, settings, kinds, memo, repeat_dry_runs=repeat_dry_runs
-            )
-        except UserError as error:
-            condition = AppCondition(ConditionType.COMPARISON_ERROR, f"{LIVE_STATE_ERROR}: {error}")
-            app_state = build_unknown_state(app, [*desired.conditions, condition], desired.revisions)
-            # argo: no live object is known, so those that Git asks for count as missing
-            health = Assessment(HealthStatus.MISSING) if desired.manifests else app_state.health
-            return replace(app_state, desired=replace(app_state.desired, tools=desired.tools), health=health)
 
     async def compare_app_state(
         self,

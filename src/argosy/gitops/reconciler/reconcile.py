@@ -21,6 +21,7 @@ from argosy.gitops.application.project_spec import Project
 from argosy.gitops.application.refresh_request_annotations import HARD_REFRESH
 from argosy.gitops.live import CacheReader
 from argosy.gitops.reconciler.app_memo import AppMemos, SettledPass
+from argosy.gitops.reconciler.app_state_comparison import report_unreadable_as_unknown
 from argosy.gitops.reconciler.deletion import build_deletion_result, delete_resources
 from argosy.gitops.reconciler.desired_state_builder import DesiredStateBuilder
 from argosy.gitops.reconciler.desired_state_loader import DesiredStateLoader
@@ -113,9 +114,10 @@ class Reconciler:
             except SourceUnreachable:  # the known status stays
                 return ReconcileResult(wait=UNREACHABLE_RETRY_SECONDS)
             memo = self.memos[app.key].get_connection(destination.cluster).comparison
-            app_state = await destination.comparer.compare_or_report_unknown(
+            comparison = destination.comparer.compare_app_state(
                 app, project, desired, settings, kinds, memo, repeat_dry_runs=refresh is not None
             )
+            app_state = await report_unreadable_as_unknown(app, desired, comparison)
             if _is_deletion_due(app):
                 step = await delete_resources(destination, app, project, settings, app_state)
                 return build_deletion_result(app, step, self._format_now())

@@ -98,11 +98,6 @@ ORIGINS = ["own", "", "https://evil.example.com", "null", "http://sub.localhost"
 
 
 @pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
 async def client(anyio_backend: str) -> AsyncIterator[Client]:
     async with on_a_socket(SITE, ROUTES) as (client, _):
         yield client

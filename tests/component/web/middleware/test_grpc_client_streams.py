@@ -20,7 +20,8 @@ from argosy.web.request_limits import MAX_UPLOADS_PER_CALLER
 from support.deadlines import wait_until_async
 from support.grpc_native import NativeClient, ask_native
 from support.grpc_web import Reply, call_raw, encode_request, frame
-from support.rest_api import World, rest_world
+from support.grpc_world import grpc_world
+from support.rest_api import World
 from support.sent_files import build_documents, pack
 
 METHOD = "/application.ApplicationService/GetManifestsWithFiles"
@@ -32,21 +33,9 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
 async def world(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
-    async with rest_world(tmp_path_factory.mktemp("world")) as opened:
-        spec = {"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}]}
-        for name in ("default", "team"):
-            await opened.make("AppProject", name, api="argoproj.io/v1alpha1", spec=spec)
-            await opened.seen("argoproj.io", "AppProject", name)
-        await opened.application("one")  # with the path app
-        await opened.application("two", project="team")
-        for name in ("one", "two"):
-            await opened.seen("argoproj.io", "Application", name)
+    async with grpc_world(tmp_path_factory, "one", projects=("default", "team")) as opened:
+        await opened.add_applications("two", project="team")
         yield opened
 
 

@@ -13,24 +13,15 @@ from argosy.web.route import MAX_BODY_BYTES
 from support.deadlines import HANG_SECONDS
 from support.grpc_native import NativeClient, ask_native, call_native
 from support.grpc_web import Reply, call, encode_request, frame
-from support.rest_api import World, rest_world
+from support.grpc_world import APPS, PROJECTS, grpc_world
+from support.rest_api import World
 
-APPS = "/application.ApplicationService"
-PROJECTS = "/project.ProjectService"
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
 async def world(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
-    async with rest_world(tmp_path_factory.mktemp("world")) as opened:
-        for name in ("one", "two"):
-            await opened.application(name)
-            await opened.seen("argoproj.io", "Application", name)
+    async with grpc_world(tmp_path_factory, "one", "two") as opened:
         yield opened
 
 

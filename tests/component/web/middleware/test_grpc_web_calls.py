@@ -16,26 +16,15 @@ from argosy.web.middleware.grpc_gateway import MAX_ANONYMOUS_BODY_BYTES
 from argosy.web.route import MAX_BODY_BYTES
 from support.deadlines import HANG_SECONDS
 from support.grpc_web import MEDIA, ask, ask_raw, encode_request, frame, read_frames
-from support.rest_api import World, rest_world
+from support.grpc_world import APPS, PROJECTS, grpc_world
+from support.rest_api import World
 
-APPS = "/application.ApplicationService"
-PROJECTS = "/project.ProjectService"
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
 async def world(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
-    async with rest_world(tmp_path_factory.mktemp("world")) as opened:
-        await opened.add_applications("one", "two")
-        await opened.make("AppProject", "default", api="argoproj.io/v1alpha1", spec={
-            "sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}],
-        })  # fmt: skip
-        await opened.seen("argoproj.io", "AppProject", "default")
+    async with grpc_world(tmp_path_factory, "one", "two", projects=("default",)) as opened:
         yield opened
 
 

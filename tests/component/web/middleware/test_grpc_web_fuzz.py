@@ -16,9 +16,10 @@ from argosy.web.auth.passwords import PasswordHasher
 from argosy.web.grpc_web.service_table import list_methods
 from support.grpc_native import call_native
 from support.grpc_web import Reply, ask, ask_raw, encode_request, frame
+from support.grpc_world import APPS, grpc_world
 from support.identities import CHEAP
 from support.protobuf_mutations import JUNK, fill
-from support.rest_api import World, rest_world
+from support.rest_api import World
 from support.sent_files import build_documents, pack
 
 PASSWORD = "correct horse battery"
@@ -28,14 +29,9 @@ RBAC = "g, ann, role:admin\ng, dan, role:readonly\n"
 EXPECTED = {0, 3, 4, 5, 7, 8, 9, 10, 12, 14, 16}
 # argo: grpc-go gives Internal for a malformed message, too
 MALFORMED = ("grpc: ", "unexpected EOF", "cardinality violation")
-FILES = "/application.ApplicationService/GetManifestsWithFiles"
+FILES = f"{APPS}/GetManifestsWithFiles"
 LOGIN = "/session.SessionService/Create"
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 @pytest.fixture(scope="module")
@@ -43,11 +39,10 @@ async def world(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) ->
     def build_authenticator(cluster: Any, view: Any) -> Authenticator:
         return Authenticator(cluster, view, "argocd", hashing=PasswordHasher(CHEAP), min_login_seconds=0.0)
 
-    async with rest_world(tmp_path_factory.mktemp("fuzz"), build_authenticator) as opened:
+    async with grpc_world(tmp_path_factory, "text", whom=build_authenticator) as opened:  # the name that `fill` gives
         accounts = {f"accounts.{name}": "apiKey, login" for name in ("ann", "dan")}
         await opened.cluster.patch(ResourceKey("", "ConfigMap", "argocd", "argocd-cm"), {"data": accounts})
         await opened.make("ConfigMap", "argocd-rbac-cm", data={"policy.csv": RBAC})
-        await opened.add_applications("text")  # the name that `fill` gives
         authenticator = opened.site.authenticator
         await authenticator.prepare()
         for name in ("ann", "dan"):

@@ -14,23 +14,17 @@ from argosy.web.responses import JsonResponse
 from argosy.web.route import Route, SignedIn
 from support.deadlines import HANG_SECONDS
 from support.grpc_web import MEDIA, ask, ask_raw, encode_request, frame
+from support.grpc_world import APPS, grpc_world
 from support.page_site import a_site, on_a_socket
-from support.rest_api import World, rest_world
+from support.rest_api import World
 
-APPS = "/application.ApplicationService"
 REPOSITORIES = "/repository.RepositoryService"
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
 async def world(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
-    async with rest_world(tmp_path_factory.mktemp("world")) as opened:
-        await opened.add_applications("one")
+    async with grpc_world(tmp_path_factory, "one") as opened:
         yield opened
 
 

@@ -12,6 +12,7 @@ from argosy.gitops.application import Application, read_application
 from argosy.gitops.application.project_spec import Project, read_project
 from argosy.gitops.application.step_results import Assessment
 from argosy.gitops.reconciler.app_memo import AppMemos, ComparisonMemo
+from argosy.gitops.reconciler.app_state_comparison import report_unreadable_as_unknown
 from argosy.gitops.reconciler.app_state_values import AppState
 from argosy.gitops.reconciler.desired_state_builder import DesiredStateBuilder
 from argosy.gitops.reconciler.desired_state_loader import DesiredStateLoader
@@ -97,9 +98,8 @@ async def load(
     desired = await DesiredStateLoader(desired_states, memos, lambda: 0.0).load(
         app, project, settings, kinds, None, 0.0
     )
-    return await destination.comparer.compare_or_report_unknown(
-        app, project, desired, settings, kinds, ComparisonMemo(), repeat_dry_runs=False
-    )
+    comparison = destination.comparer.compare_app_state(app, project, desired, settings, kinds, ComparisonMemo())
+    return await report_unreadable_as_unknown(app, desired, comparison)
 
 
 async def assess_nothing(manifests: Any) -> list[Any]:
