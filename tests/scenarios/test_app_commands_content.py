@@ -160,6 +160,11 @@ async def test_resource_action_is_listed_run_and_recorded_as_event(desk: Scene) 
     assert "kubectl.kubernetes.io/restartedAt" in live["spec"]["template"]["metadata"]["annotations"]
     events = await desk.argosy("app", "events", "models")
     assert "ran action restart on resource Deployment/predictor" in events.out
+    assert "toggle-auto-sync" in (await desk.argosy("app", "actions", "list", "models")).out
+    toggled = await desk.argosy("app", "actions", "run", "models", "toggle-auto-sync", "--kind", "Application")
+    assert toggled.code == 0, toggled.err
+    app = await desk.get("argoproj.io/Application", "models", "argocd") or {}
+    assert "enabled" in app["spec"]["syncPolicy"]["automated"]
     wrong = await desk.argosy("app", "actions", "run", "models", "restrat", "--kind", "Deployment")
     assert wrong.code == 2 and "its actions are" in wrong.err
 

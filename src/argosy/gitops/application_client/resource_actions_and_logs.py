@@ -5,11 +5,11 @@ In: a reader, an Application, an object selector. Out: actions, log lines. Never
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from argosy.errors import PolicyError, UserError
+from argosy.errors import Conflict, PolicyError, UserError
 from argosy.gitops.application import Application
 from argosy.gitops.application_client.app_state_reader import ApplicationReader
 from argosy.gitops.application_client.application_service import current_timestamp
@@ -22,7 +22,7 @@ from argosy.gitops.status.application_event_manifests import UNKNOWN_USER, Event
 from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
-from argosy.kube.well_known_kinds import CONFIG_MAP, POD
+from argosy.kube.well_known_kinds import APPLICATION, CONFIG_MAP, POD
 
 CONFIG_MAPS: Final = ("argocd-cm", "argosy-cm")
 
@@ -72,7 +72,10 @@ async def list_offered_actions(
 ) -> list[OfferedAction]:
     actions = load_actions(reader)
     offered = []
-    for manifest in await load_selected_objects(reader, app, selector):
+    manifests = await load_selected_objects(reader, app, selector)
+    if selector.matches(app.key):
+        manifests.append(dict(app.wire))
+    for manifest in manifests:
         with reader.charge_work_to_project(app):
             offered += [OfferedAction(key_of(manifest), action) for action in await actions.discover(manifest)]
     return offered
@@ -81,7 +84,10 @@ async def list_offered_actions(
 async def run_action_on_selected(
     reader: ApplicationReader, app: Application, name: str, selector: ObjectSelector, *, on_all: bool
 ) -> list[ResourceKey]:
-    """Run the action on one object, or on all matching ones if `on_all`."""
+    """Run the action on one object, or on all matching ones if `on_all`; on the Application only if named by kind."""
+    if selector.kind == APPLICATION.kind and selector.matches(app.key):
+        await run_action_on_application(reader, app, load_actions(reader), name, {})
+        return [app.key]
     objects = await load_selected_objects(reader, app, selector)
     if not objects:
         raise UserError(f"{app.name} has no such object; list its objects: argosy app resources {app.name}")
@@ -107,7 +113,7 @@ async def run_action(
         impacts = await actions.run(manifest, name, parameters)
     for impact in impacts:
         if impact.operation == "create":
-            await _check_creation_permitted(reader, app, impact.manifest)
+            await _check_permitted(reader, app, key_of(impact.manifest), "create")
             await reader.cluster.create(impact.manifest)
             continue
         patch = build_patch(manifest, impact)
@@ -117,8 +123,38 @@ async def run_action(
             await reader.cluster.patch(key, main_patch)
         if status_patch:
             await reader.cluster.patch(key, status_patch, subresource="status")
+    await _record_action(reader, app, f"{name} on resource {key.kind}/{key.name}")
+
+
+async def run_action_on_application(
+    reader: ApplicationReader, app: Application, actions: ActionRunner, name: str, parameters: Mapping[str, str]
+) -> None:
+    """Run an action on the Application itself. argo: the project must permit Applications in its namespace."""
+    await _check_permitted(reader, app, app.key, "change")
+    with reader.charge_work_to_project(app):
+        impacts = await actions.run(dict(app.wire), name, parameters)
+    if any(impact.operation == "create" for impact in impacts):
+        raise UserError(f"action {name!r} of an Application may only change the Application", where=app.name)
+    for impact in impacts:
+        if patch := build_patch(dict(app.wire), impact):
+            await reader.service.patch_application(app, _build_patch_at(app, patch))
+    await _record_action(reader, app, name)
+
+
+def _build_patch_at(app: Application, patch: Mapping[str, Any]) -> Callable[[Application], dict[str, Any]]:
+    """Return the patch, only for the spec that the script saw: toggling another one would undo it."""
+
+    def build(current: Application) -> dict[str, Any]:
+        if current.wire.get("spec") != app.wire.get("spec"):
+            raise Conflict(f"{app.name} was changed in the meantime; run the action again")
+        return dict(patch)
+
+    return build
+
+
+async def _record_action(reader: ApplicationReader, app: Application, action: str) -> None:
     user = await reader.service.find_user()
-    message = f"{user or UNKNOWN_USER} ran action {name} on resource {key.kind}/{key.name}"
+    message = f"{user or UNKNOWN_USER} ran action {action}"
     await reader.service.record_event(
         build_event(app, EventReason.RESOURCE_ACTION_RAN, message, timestamp=current_timestamp(), username=user)
     )
@@ -129,13 +165,13 @@ async def _list_subresources(reader: ApplicationReader, key: ResourceKey) -> Seq
     return info.subresources if info is not None else ()
 
 
-async def _check_creation_permitted(reader: ApplicationReader, app: Application, manifest: Manifest) -> None:
+async def _check_permitted(reader: ApplicationReader, app: Application, key: ResourceKey, verb: str) -> None:
     """argo: the project must permit objects that an action creates, as in a sync."""
     is_permitted = build_permission_check(
         app, reader.get_project(app), reader.reconciler_settings, await reader.list_kinds()
     )
-    if not is_permitted(key := key_of(manifest)):
-        message = f"the action would create {key.kind}/{key.name}, which project {app.project!r} does not permit"
+    if not is_permitted(key):
+        message = f"the action would {verb} {key.kind}/{key.name}, which project {app.project!r} does not permit"
         raise PolicyError(f"{message}; see: argosy proj get {app.project}", where=app.name)
 
 
