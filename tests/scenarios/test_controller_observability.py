@@ -109,6 +109,8 @@ def test_metrics_match_what_the_controller_did(operated: Operated) -> None:
         )
         assert one(metrics, "argocd_app_orphaned_resources_count", name=app, namespace=CONTROL, project="default") == 0
     assert one(metrics, "argocd_app_reconcile_count", namespace=CONTROL, dest_server=here) >= len(work.apps)
+    creations = prometheus_text.some(metrics, "argocd_app_k8s_request_total", verb="create", name=work.apps[0])
+    assert creations and {sample.labels["project"] for sample in creations} == {"default"}
     patches = prometheus_text.some(metrics, "argocd_app_k8s_request_total", verb="patch", resource_kind="Application")
     assert sum(sample.value for sample in patches) >= len(work.apps)
     assert {sample.labels["server"] for sample in patches} == {here}

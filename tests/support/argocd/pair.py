@@ -22,7 +22,7 @@ from typing import Any, Final
 import yaml
 
 from support.argocd.comparison import Difference, compare_objects, find_differences, normalize_status, normalize_text
-from support.argocd.programs import COMPONENTS, ArgoCD, Installation, read_metrics, run_argocd
+from support.argocd.programs import COMPONENTS, EXPORTED_CONDITIONS, ArgoCD, Installation, read_metrics, run_argocd
 from support.clusters import ARGOSY, Sandbox, environment, kubectl, sandbox
 from support.control_plane import die_with_parent, free_ports
 from support.deadlines import HANG_SECONDS, wait_until
@@ -260,7 +260,9 @@ def run_pair(
         [metrics_port] = free_ports(1)
         with (
             run_argocd(installation, one.kubeconfig, folder / "programs", CONTROL, components, settings) as programs,
-            run_argosy(other, folder / "controller", installation, "--port", str(metrics_port)) as controller,
+            run_argosy(
+                other, folder / "controller", installation, "--port", str(metrics_port), *EXPORTED_CONDITIONS
+            ) as controller,
         ):
             yield Pair(argocd, argosy, programs, folder, controller, metrics_port)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -69,6 +70,8 @@ def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
         f"OperationCompleted,ResourceUpdated (default: ${EVENT_REASONS_VARIABLE}, else all)"
     )
     parser.add_argument("--enable-k8s-event", metavar="LIST", help=help_text)
+    help_text = "types of the conditions to export as argocd_app_condition, such as SyncError (default: none)"
+    parser.add_argument("--metrics-application-conditions", action="append", default=[], metavar="LIST", help=help_text)
     add_log_flags(parser)
     parser.set_defaults(run=run_controller)
 
@@ -94,6 +97,7 @@ def run_controller(args: argparse.Namespace) -> int:
             listen=args.listen,
             stuck_after_seconds=args.stuck_after,
             event_reasons=_read_event_reasons(args.enable_k8s_event),
+            condition_types=_read_condition_types(args.metrics_application_conditions),
         ),
         partial(_print_status, args),
     )
@@ -118,6 +122,11 @@ def _read_event_reasons(flag: str | None) -> frozenset[str]:
                 "ignoring an unknown Event reason: where=%s reason=%s known=%s", where, reason[:80], all_reasons
             )
     return frozenset(reasons)
+
+
+def _read_condition_types(flags: Sequence[str]) -> frozenset[str]:
+    """argo: The flag may be repeated, and each may be a list."""
+    return frozenset(name.strip() for flag in flags for name in flag.split(",") if name.strip())
 
 
 def _print_status(args: argparse.Namespace, target: ClusterTarget, namespace: str, leader: str, until: str) -> None:

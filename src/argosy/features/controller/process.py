@@ -60,6 +60,7 @@ class ControllerOptions:
     port: int = 0  # for probes and metrics; 0: none
     listen: str = ""  # address of that port; empty: loopback, in a Pod all addresses
     event_reasons: frozenset[str] = ALL_EVENT_REASONS  # of Events about Applications
+    condition_types: frozenset[str] = frozenset()  # conditions of Applications that are exported as metrics
     stuck_after_seconds: float = STUCK_SECONDS  # seconds without progress until liveness fails
 
 
@@ -180,6 +181,7 @@ async def _run_engine(
         render_workers=options.renderers,
         plugin_sockets=options.plugin_sockets,
         event_reasons=options.event_reasons,
+        condition_types=options.condition_types,
     )
 
     if options.is_sharded:

@@ -11,6 +11,7 @@ from argosy.gitops.application import Application
 from argosy.gitops.policy.destination_cluster_lookup import IN_CLUSTER_SERVER
 from argosy.gitops.reconciler import ReconcileResult
 from argosy.gitops.reconciler.remote_cluster_connection import RemoteCluster
+from argosy.gitops.reconciler.request_owner import find_request_owner
 from argosy.gitops.status.metrics import (
     METRIC_HELP,
     SYNC_SECONDS_METRIC,
@@ -65,8 +66,13 @@ class EngineCounters:
             self._sync_seconds.add(sync_labels, operation_seconds(state))
 
     def count_request(self, server: str, call: RecordedCall) -> None:
+        """Count a request. Requests that no operation needs, such as watches, have no labels of an Application."""
         labels = {"server": server, "verb": call.verb, "resource_kind": call.kind, "response_code": str(call.code)}
-        self._requests.add({**labels, "dry_run": str(call.is_dry_run).lower()})
+        labels["dry_run"] = str(call.is_dry_run).lower()
+        if (app := find_request_owner()) is not None:
+            labels |= {name: text for name, text in build_app_labels(app.wire).items() if name != "dest_server"}
+            labels["resource_namespace"] = call.namespace
+        self._requests.add(labels)
 
     @property
     def watches(self) -> tuple[ChangeWatch, ...]:
@@ -94,8 +100,10 @@ class EngineCounters:
 
     def _drop_application(self, app: ResourceKey) -> None:
         """Drop the series of a deleted Application."""
-        for counter in (self._syncs, self._sync_seconds):
-            counter.remove_series(lambda labels: (labels["namespace"], labels["name"]) == (app.namespace, app.name))
+        for counter in (self._syncs, self._sync_seconds, self._requests):
+            counter.remove_series(
+                lambda labels: (labels.get("namespace"), labels.get("name")) == (app.namespace, app.name)
+            )
 
     def families(self) -> list[MetricFamily]:
         counts = (self._syncs, self._sync_seconds, self._requests, self._events, self._git, *self._failures.values())

@@ -80,6 +80,7 @@ class EngineOptions:
     render_workers: int = 2
     plugin_sockets: str = ""  # folder with the sockets of plug-ins in sidecars; empty: none
     event_reasons: frozenset[str] = ALL_EVENT_REASONS  # Events with other reasons are not written
+    condition_types: frozenset[str] = frozenset()  # conditions that are exported as metrics
     grace_seconds: float = 5.0  # seconds that a running reconciliation or sync step has to finish at shutdown
 
 

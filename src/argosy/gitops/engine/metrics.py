@@ -49,7 +49,7 @@ def collect_engine_metrics(engine: Engine) -> Iterator[MetricFamily]:
         return cluster.server if cluster is not None else read_destination_server(destination)
 
     own_apps = _list_own_apps(engine)
-    yield from build_application_metrics(own_apps, resolve_server)
+    yield from build_application_metrics(own_apps, resolve_server, engine.options.condition_types)
     yield _collect_orphan_counts(engine, own_apps)
     yield from engine.counters.families()
     yield from _collect_cluster_metrics(engine)

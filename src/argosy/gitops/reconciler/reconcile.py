@@ -38,6 +38,7 @@ from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
 from argosy.gitops.reconciler.reconcile_result_patch import OperationResult, ReconcileResult, StatusReporter
 from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.reconciler.render_cache import RenderCache, RenderWorkers
+from argosy.gitops.reconciler.request_owner import send_requests_for
 from argosy.gitops.reconciler.unknown_state import (
     build_unavailable_state,
     build_unknown_state,
@@ -119,14 +120,16 @@ class Reconciler:
             )
             app_state = await report_unreadable_as_unknown(app, desired, comparison)
             if _is_deletion_due(app):
-                step = await delete_resources(destination, app, project, settings, app_state)
+                with send_requests_for(app):
+                    step = await delete_resources(destination, app, project, settings, app_state)
                 return build_deletion_result(app, step, self._format_now())
             compared = SettledPass(app, app_state, settings, destination.unlisted_conditions(app_state))
             if self._has_nothing_to_do(compared):
                 return self._with_retry(compared, ReconcileResult())
-            operation = await self.operation_dispatcher.run(
-                destination, app, project, settings, app_state, seconds_waited
-            )
+            with send_requests_for(app):
+                operation = await self.operation_dispatcher.run(
+                    destination, app, project, settings, app_state, seconds_waited
+                )
             return self._with_retry(compared, self._report(destination, compared, operation))
 
     @contextmanager

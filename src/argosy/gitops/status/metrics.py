@@ -6,7 +6,7 @@ In: Applications from the cluster. Out: samples. Never: a credential; more label
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -38,19 +38,18 @@ def read_destination_server(destination: Mapping[str, Any]) -> str:
 
 
 def build_application_metrics(
-    apps: Iterable[Manifest], find_server_address: FindServer = read_destination_server
+    apps: Iterable[Manifest],
+    find_server_address: FindServer = read_destination_server,
+    condition_types: Collection[str] = (),
 ) -> list[MetricFamily]:
+    """Build the metrics of Applications. argo: only conditions of the chosen types are exported, by default none."""
     apps = list(apps)
-    conditions = (sample for app in apps for sample in _build_condition_samples(app, find_server_address))
-    return [
-        MetricFamily(
-            INFO_METRIC,
-            "gauge",
-            METRIC_HELP[INFO_METRIC],
-            [_build_info_sample(app, find_server_address) for app in apps],
-        ),
-        MetricFamily(CONDITION_METRIC, "gauge", METRIC_HELP[CONDITION_METRIC], conditions),
-    ]
+    info_samples = [_build_info_sample(app, find_server_address) for app in apps]
+    families = [MetricFamily(INFO_METRIC, "gauge", METRIC_HELP[INFO_METRIC], info_samples)]
+    if condition_types:
+        samples = [sample for app in apps for sample in _build_condition_samples(app, condition_types)]
+        families.append(MetricFamily(CONDITION_METRIC, "gauge", METRIC_HELP[CONDITION_METRIC], samples))
+    return families
 
 
 def build_app_labels(
@@ -82,13 +81,16 @@ def operation_seconds(state: Mapping[str, Any]) -> float:
         return 0.0
 
 
-def _build_condition_samples(app: Manifest, find_server_address: FindServer) -> Iterator[Sample]:
+def _build_condition_samples(app: Manifest, condition_types: Collection[str]) -> Iterator[Sample]:
     conditions = as_mapping(app.get("status")).get("conditions")
     kinds = Counter(
         str(as_mapping(condition).get("type", "")) for condition in (conditions if isinstance(conditions, list) else ())
     )
+    labels = build_app_labels(app)
+    del labels["dest_server"]  # argo: without it
     for kind, count in sorted(kinds.items()):
-        yield Sample({**build_app_labels(app, find_server_address), "condition": kind}, count)
+        if kind in condition_types:
+            yield Sample({**labels, "condition": kind}, count)
 
 
 def _build_info_sample(manifest: Manifest, find_server_address: FindServer) -> Sample:

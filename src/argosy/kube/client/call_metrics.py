@@ -24,6 +24,7 @@ class RecordedCall(NamedTuple):
     kind: str
     code: int  # HTTP status; 0: no answer
     is_dry_run: bool = False
+    namespace: str = ""  # of a single object
 
 
 RecordCall = Callable[[RecordedCall], None]
@@ -58,7 +59,8 @@ class RecordingCluster(ForwardingCluster):
             raise
         finally:
             verb = AUDIT_VERBS.get(call.method, call.method)
-            self._record(RecordedCall(verb, call.kind.kind, code, call.is_dry_run))
+            namespace = call.key.namespace if call.key else ""
+            self._record(RecordedCall(verb, call.kind.kind, code, call.is_dry_run, namespace))
         if call.method == "list":
             self.last_read_at[call.kind] = self._clock()
         return result

@@ -263,7 +263,8 @@ async def test_calls_of_an_impersonating_client_are_recorded() -> None:
     impersonating = client.acting_as(ANN)
     await impersonating.get(KEY)
     await impersonating.list(DEPLOYMENT)
-    assert records == [RecordedCall("get", "Deployment", 200), RecordedCall("list", "Deployment", 200)]
+    get = RecordedCall("get", "Deployment", 200, namespace=KEY.namespace)
+    assert records == [get, RecordedCall("list", "Deployment", 200)]
     assert client.last_read_at == {}, "no cache is filled from the lists of an impersonating client"
 
 
