@@ -7,6 +7,10 @@ again later.
 
 from __future__ import annotations
 
+import copy
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
@@ -17,6 +21,7 @@ from argosy.gitops.sync import client_side_apply_patch_builder
 from argosy.gitops.sync.client_side_apply_patch_builder import add_last_applied, set_namespace
 from argosy.gitops.sync.effective_apply_and_prune_options import REPLACE_FIELD_MANAGER, ApplyOptions
 from argosy.gitops.sync.managed_fields_migration import build_migration_patch
+from argosy.gitops.sync.role_reconciliation import BINDING_KINDS, describe_reconciliation, is_reconciled
 from argosy.gitops.sync.secret_error_redaction import redact_secret_error
 from argosy.kube.client import Cluster, PatchKind
 from argosy.kube.objects import Manifest, key_of
@@ -24,9 +29,9 @@ from argosy.kube.patch.merge_patch import remove_nulls
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import CRD
 
+_GO_MAP: Final = re.compile(r"map\[.*\]")
 MAX_CONFLICT_ATTEMPTS: Final = 5  # attempts after write conflicts
 _UPDATED_KINDS: Final = frozenset({CRD, ("", "Namespace")})
-_BINDING_KINDS: Final = frozenset(("rbac.authorization.k8s.io", kind) for kind in ("RoleBinding", "ClusterRoleBinding"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,13 @@ def dry_run_apply(request: ApplyRequest) -> str:
     """Do kubectl's client-side dry run: return its message, or raise its error."""
     desired = set_namespace(request.desired, request.key)
     _check_name(request)
+    if not request.options.replace and is_reconciled(request.key.group_kind, desired):
+        reconciled = describe_reconciliation(request.kubectl_name, desired, request.live, dry_run=True)
+        return f"{reconciled}{_dry_run_by_patch(request, desired)}"
+    return _dry_run_by_patch(request, desired)
+
+
+def _dry_run_by_patch(request: ApplyRequest, desired: Manifest) -> str:
     if request.live is None:
         return f"{request.kubectl_name} created (dry run)"
     if request.options.replace:
@@ -83,7 +95,9 @@ async def apply_manifest(request: ApplyRequest, cluster: Cluster) -> ApplyResult
     try:
         return await _apply_with_retries(request, cluster)
     except ClusterError as error:
-        raise redact_secret_error(error, request.desired) from None
+        redacted = redact_secret_error(error, request.desired)
+        # argo: maps are cut out of the errors of kubectl
+        raise _change_message(redacted, _GO_MAP.sub("", redacted.message)) from None
 
 
 async def _apply_with_retries(request: ApplyRequest, cluster: Cluster) -> ApplyResult:
@@ -118,6 +132,8 @@ async def _apply_once(request: ApplyRequest, cluster: Cluster) -> ApplyResult:
         _check_name(request)
         if request.options.server_side:
             return await _apply_server_side(request, cluster)
+        if is_reconciled(request.key.group_kind, request.desired):
+            return await _apply_role(request, cluster)
         return await _apply_client_side(request, cluster)
     except Invalid:
         if _may_recreate(request):
@@ -125,13 +141,26 @@ async def _apply_once(request: ApplyRequest, cluster: Cluster) -> ApplyResult:
         raise
 
 
+async def _apply_role(request: ApplyRequest, cluster: Cluster) -> ApplyResult:
+    """argo: a role or binding is created by `kubectl auth reconcile`, and then applied."""
+    reconciled = describe_reconciliation(request.kubectl_name, request.desired, request.live, dry_run=False)
+    warning = ""
+    if request.live is None:
+        created = await cluster.create(remove_nulls(request.desired), manager=REPLACE_FIELD_MANAGER)
+        applied = await _apply_client_side(replace(request, live=created), cluster)
+    elif _has_new_role_ref(request):
+        applied = await _recreate(request, cluster)
+        warning = "" if applied.is_waiting else await _format_annotation_warning(request, cluster)
+    else:
+        applied = await _apply_client_side(request, cluster)
+    return replace(applied, message=f"{reconciled}{applied.message}{warning}")
+
+
 async def _apply_client_side(request: ApplyRequest, cluster: Cluster) -> ApplyResult:
     modified = add_last_applied(request.desired)
     if request.live is None:
         created = await cluster.create(remove_nulls(modified), manager=FIELD_MANAGER)  # k8s: as `kubectl apply` does
         return ApplyResult(created, f"{request.kubectl_name} created")
-    if _has_new_role_ref(request):
-        return await _recreate(request, cluster)
     if request.live.get("apiVersion") != modified["apiVersion"]:
         # A patch cannot address fields that have other names in the version that was read; a server-side apply
         # converts.
@@ -145,7 +174,10 @@ async def _apply_client_side(request: ApplyRequest, cluster: Cluster) -> ApplyRe
         PatchKind.MERGE if client_side_apply_patch_builder.find_manifest_type(modified) is None else PatchKind.STRATEGIC
     )
     version = str(modified["apiVersion"])
-    applied = await cluster.patch(request.key, patch, kind_of_patch=kind, manager=FIELD_MANAGER, api_version=version)
+    with _errors_of_kubectl("patching"):
+        applied = await cluster.patch(
+            request.key, patch, kind_of_patch=kind, manager=FIELD_MANAGER, api_version=version
+        )
     warning = ""
     if LAST_APPLIED not in (request.live["metadata"].get("annotations") or {}):
         warning = await _format_annotation_warning(request, cluster)
@@ -163,10 +195,25 @@ async def _format_annotation_warning(request: ApplyRequest, cluster: Cluster) ->
     )
 
 
+@contextmanager
+def _errors_of_kubectl(verb: str) -> Iterator[None]:
+    """k8s: kubectl names the file that it read; it reads a manifest that is piped into it from STDIN."""
+    try:
+        yield
+    except ClusterError as error:
+        raise _change_message(error, f'error when {verb} "STDIN": {error.message}') from None
+
+
+def _change_message(error: ClusterError, message: str) -> ClusterError:
+    changed = copy.copy(error)
+    changed.message, changed.args = message, (message,)
+    return changed
+
+
 def _has_new_role_ref(request: ApplyRequest) -> bool:
     """argo: the roleRef of a binding is immutable, so a binding with another role is recreated without `force`."""
     role_ref = request.desired.get("roleRef")
-    return request.key.group_kind in _BINDING_KINDS and not client_side_apply_patch_builder.contains_desired(
+    return request.key.group_kind in BINDING_KINDS and not client_side_apply_patch_builder.contains_desired(
         (request.live or {}).get("roleRef"), role_ref
     )
 
@@ -203,9 +250,11 @@ async def _replace(request: ApplyRequest, cluster: Cluster) -> ApplyResult:
         return recreated if recreated.is_waiting else replace(recreated, message=_format_recreated(request))
     version = request.live["metadata"].get("resourceVersion") or ""
     desired = {**request.desired, "metadata": {**request.desired["metadata"], "resourceVersion": version}}
-    replaced = await cluster.replace(desired, manager=REPLACE_FIELD_MANAGER)
     if request.key.group_kind in _UPDATED_KINDS:  # argo: updates these kinds instead of replacing them
-        return ApplyResult(replaced, f"{request.key.kind}/{request.key.name} updated")
+        updated = await cluster.replace(desired, manager=REPLACE_FIELD_MANAGER)
+        return ApplyResult(updated, f"{request.key.kind}/{request.key.name} updated")
+    with _errors_of_kubectl("replacing"):
+        replaced = await cluster.replace(desired, manager=REPLACE_FIELD_MANAGER)
     return ApplyResult(replaced, f"{request.kubectl_name} replaced")
 
 

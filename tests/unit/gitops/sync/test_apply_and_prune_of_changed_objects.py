@@ -82,6 +82,15 @@ async def test_immutable_object_is_replaced_only_with_force(cluster: Cluster) ->
     assert result.live["data"] == {"value": "2"}
 
 
+async def test_maps_are_cut_out_of_the_error_of_an_invalid_object(cluster: Cluster) -> None:
+    """argo: by the same greedy pattern."""
+    live = await cluster.create(build_config_map())
+    error = Invalid('ConfigMap "a" is invalid: data: Invalid value: map[string]string{"a":"b"}: [no]: x')
+    with pytest.raises(Invalid) as caught:
+        await apply_manifest(wish(live), Faulty(cluster, lambda verb: error if verb == "patch" else None))
+    assert caught.value.message == 'error when patching "STDIN": ConfigMap "a" is invalid: data: Invalid value: : x'
+
+
 class AlwaysInConflict:
     """Cluster on which every patch fails with a write conflict."""
 
