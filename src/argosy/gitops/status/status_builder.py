@@ -18,6 +18,7 @@ from argosy.gitops.status.conditions import AppCondition, ConditionType, conditi
 from argosy.gitops.status.operation_state_json_writer import state_to_wire
 from argosy.gitops.status.resources import ResourceStatus, resources_to_wire
 from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings, omit_empty, sources_to_wire
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.patch import merge_patch
 
 RECONCILED_AT: Final = "reconciledAt"
@@ -66,7 +67,7 @@ def build_status(report: StatusReport) -> dict[str, Any]:
         ),
         **omit_empty(history=before.get("history") if report.history is None else _remove_nulls(list(report.history))),
         **({} if report.summary is None else {"summary": dict(report.summary)}),
-        RECONCILED_AT: report.now,
+        RECONCILED_AT: _compute_comparison_time(report),
     }
     return {name: value for name, value in after.items() if value is not None}
 
@@ -78,10 +79,32 @@ def build_status_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> d
     """Return the merge patch of the status; None if there is nothing new to write."""
     patch: dict[str, Any] = merge_patch.diff(dict(before), dict(after))
     if not patch or (
-        patch.keys() == {RECONCILED_AT} and is_recent(before.get(RECONCILED_AT), after.get(RECONCILED_AT))
+        patch.keys() == {RECONCILED_AT}
+        and is_recent(before.get(RECONCILED_AT), after.get(RECONCILED_AT))
+        and not _is_older_than_operation(before)
     ):
         return None
     return patch
+
+
+def _compute_comparison_time(report: StatusReport) -> str:
+    """Return a time before the end of an operation that ended in this pass: it changed objects that were compared.
+
+    argo: `argocd app sync` waits for a comparison that is not older than the operation.
+    """
+    state = report.state
+    if state is None or state == report.app.state or not state.phase.is_over:
+        return report.now
+    return format_timestamp(datetime.fromisoformat(report.now) - timedelta(seconds=1))
+
+
+def _is_older_than_operation(status: Mapping[str, Any]) -> bool:
+    """True if no comparison was reported since the operation ended."""
+    try:
+        finished = datetime.fromisoformat(as_mapping(status.get("operationState"))["finishedAt"])
+        return datetime.fromisoformat(status[RECONCILED_AT]) < finished
+    except (KeyError, TypeError, ValueError):
+        return False
 
 
 def build_unreadable_patch(before: Mapping[str, Any], message: str, now: str) -> dict[str, Any] | None:

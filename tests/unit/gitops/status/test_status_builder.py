@@ -8,7 +8,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from argosy.gitops.application import Application, OperationRequest, OperationState, read_application
+from argosy.gitops.application import (
+    Application,
+    OperationPhase,
+    OperationRequest,
+    OperationState,
+    SyncRequest,
+    read_application,
+)
 from argosy.gitops.application.step_results import Assessment, HealthStatus, SyncStatus
 from argosy.gitops.status.conditions import AppCondition, ConditionType
 from argosy.gitops.status.history import append_deployment
@@ -188,6 +195,17 @@ def test_unchanged_status_writes_reconciled_at_once_a_minute() -> None:
     assert build_status_patch(first, soon) is None
     assert build_status_patch(first, later) == {"reconciledAt": "2026-01-01T00:01:00Z"}
     assert build_status_patch(first, first) is None
+
+
+def test_comparison_is_older_than_the_operation_that_ends_in_its_pass_and_the_next_one_is_written() -> None:
+    """`argocd app sync` waits for a comparison that is not older than the operation."""
+    request = OperationRequest(SyncRequest())
+    ended = OperationState(request, OperationPhase.SUCCEEDED, started=EARLY, finished="2026-01-01T00:00:10Z")
+    last = build_status(report(app(), "2026-01-01T00:00:10Z", state=ended))
+    assert last["reconciledAt"] == "2026-01-01T00:00:09Z"
+    again = app(last)
+    later = build_status(report(again, "2026-01-01T00:00:10Z", state=again.state))
+    assert build_status_patch(last, later) == {"reconciledAt": "2026-01-01T00:00:10Z"}
 
 
 def test_status_change_is_patched_at_once_without_unchanged_fields() -> None:
