@@ -106,7 +106,13 @@ OWNERS = {
     "bcrypt": {"web.auth.passwords"},
     "cel": {"kube.schema"},
     "re2": {"languages.go_regexp"},
-    "cryptography": {"sandbox", "kube.client.tls", "http_client.github_app_jwt", "web.auth"},
+    "cryptography": {
+        "features.repositories.certificate_subject",
+        "http_client.github_app_jwt",
+        "kube.client.tls",
+        "sandbox",
+        "web.auth",
+    },
     "h2": {"features.serve.http2.connection", "gitops.source.git.ask_pass_server", "grpc_client"},
     "helm_python": {"gitops.render.helm.worker"},
     "http.client": {

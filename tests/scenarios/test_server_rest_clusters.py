@@ -39,6 +39,10 @@ async def test_in_cluster_exists_without_a_secret_and_cannot_be_changed(world: W
     (here,) = (await world.get("ann", CLUSTERS))["items"]
     assert (here["server"], here["name"]) == ("https://kubernetes.default.svc", "in-cluster")
     assert here["connectionState"]["status"] == "Successful" and here["info"]["applicationsCount"] == 1
+    assert {"v1", "v1/ConfigMap", "apps/v1/Deployment"} <= set(here["info"]["apiVersions"])
+    figures = here["info"]["cacheInfo"]
+    assert figures["apisCount"] > 10 and figures["resourcesCount"] > 10
+    assert figures["lastCacheSyncTime"].endswith("Z")
     where = f"{CLUSTERS}/{path(here['server'])}"
     assert (await world.get("ann", f"{CLUSTERS}/in-cluster?id.type=name"))["name"] == "in-cluster"
     assert (await world.ask("ann", "POST", f"{where}/invalidate-cache", {})).code == 200
@@ -175,7 +179,8 @@ async def test_gpg_keys_are_added_listed_and_deleted(world: World) -> None:
     (one,) = (await world.get("ann", where))["items"]
     assert one["owner"] == "Ann Example <ann@example.com>" and "keyData" not in one
     assert (await world.get("ann", f"{where}/18381E5CA4728E1E"))["keyData"] == KEY
-    await denied(world, "ann", "GET", f"{where}/absent")
+    assert (await code(world, "ann", "GET", f"{where}/absent"))[0] == 400
+    await denied(world, "bob", "GET", f"{where}/absent")
     assert (await code(world, "ann", "DELETE", f"{where}?keyID=absent"))[0] == 400
     assert (await code(world, "ann", "DELETE", where))[0] == 400
     assert (await world.ask("ann", "DELETE", f"{where}?keyID=18381E5CA4728E1E")).code == 200

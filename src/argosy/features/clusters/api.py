@@ -18,6 +18,8 @@ from argosy.features.clusters.service_account_token_lifecycle import rotate_toke
 from argosy.features.repositories.api import STATE_SCHEMA
 from argosy.gitops.application.canonical_cluster_address import parse_cluster_address
 from argosy.gitops.application_client.argocd_secrets_and_config_maps import DeclaredSecret
+from argosy.gitops.cluster_view.cluster_view import ClusterView
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.body_fields import BodyReader
 from argosy.web.api.paging import ARGO_PAGING, FIELDS, build_argo_page, select_fields
@@ -52,6 +54,7 @@ CLUSTER_SCHEMA: Final = schema.build_object_schema(
     annotations=LABELS_SCHEMA,
     info=schema.build_object_schema(
         applicationsCount=schema.INTEGER_SCHEMA,
+        apiVersions=schema.build_array_schema(schema.STRING_SCHEMA),
         cacheInfo=schema.OBJECT_SCHEMA,
         connectionState=STATE_SCHEMA,
         serverVersion=schema.STRING_SCHEMA,
@@ -122,9 +125,27 @@ async def get_cluster(states: ClusterStateCache, request: RequestContext) -> Jso
 async def _build_cluster_response(
     request: RequestContext, declared: DeclaredSecret, states: ClusterStateCache
 ) -> dict[str, Any]:
-    state, version = await states.get_state(build_service(request), declared)
-    count = count_applications_by_server(request)[service.read_server(declared)]
-    return service.cluster_to_wire(declared, state, version, count, request.cluster_view.rules.diff.masked_annotations)
+    connection = await states.get_state(build_service(request), declared)
+    server = service.read_server(declared)
+    return service.cluster_to_wire(
+        declared,
+        *connection,
+        count_applications_by_server(request)[server],
+        request.cluster_view.rules.diff.masked_annotations,
+        _build_cache_info(request.cluster_view) if server == service.IN_CLUSTER_SERVER else {},
+    )
+
+
+def _build_cache_info(cluster_view: ClusterView) -> dict[str, Any]:
+    """argo: figures of the server's cache, which only its own cluster has."""
+    figures = cluster_view.cache_figures
+    if figures is None:
+        return {}
+    return {
+        "resourcesCount": figures.objects,
+        "apisCount": figures.kinds,
+        "lastCacheSyncTime": format_timestamp(figures.synced_at),
+    }
 
 
 async def create_cluster(states: ClusterStateCache, request: RequestContext) -> JsonResponse:

@@ -13,6 +13,7 @@ from argosy.errors import ArgosyError, UserError
 from argosy.features.clusters.write_cli import run_add, run_rm, run_rotate, run_set
 
 if TYPE_CHECKING:
+    from argosy.features.clusters.connection_state import ClusterConnection
     from argosy.features.repositories.connection_test import ConnectionState
     from argosy.gitops.application_client.application_service import ApplicationService
     from argosy.gitops.application_client.argocd_secrets_and_config_maps import DeclaredSecret
@@ -221,7 +222,8 @@ async def _print_clusters(
     else:
         print(
             "\n\n".join(
-                "\n".join(_render_details(cluster, *state)) for cluster, state in zip(clusters, states, strict=True)
+                "\n".join(_render_details(cluster, state.state, state.version))
+                for cluster, state in zip(clusters, states, strict=True)
             )
         )
 
@@ -242,11 +244,11 @@ async def _count_applications(app_service: ApplicationService) -> dict[str, int]
     return Counter(destination.server or names.get(destination.name, "") for destination in destinations)
 
 
-def _build_row(declared: DeclaredSecret, connection: tuple[ConnectionState, str]) -> tuple[str, ...]:
+def _build_row(declared: DeclaredSecret, connection: ClusterConnection) -> tuple[str, ...]:
     """argo: the columns of `argocd cluster list`."""
     from argosy.features.clusters.service import read_server
 
-    state, version = connection
+    state, version, _ = connection
     namespaces = [namespace for namespace in declared.get_stripped("namespaces").split(",") if namespace.strip()]
     server = read_server(declared) or "-"
     server = f"{server} ({len(namespaces)} namespaces)" if namespaces else server

@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from argosy.errors import ArgosyError, Forbidden
 from argosy.features.clusters.service import IN_CLUSTER_SERVER, read_server
@@ -19,6 +19,7 @@ from argosy.features.repositories.connection_test import FAILED, SUCCESSFUL, Con
 from argosy.gitops.application_client.application_service import ApplicationService, current_timestamp
 from argosy.gitops.application_client.argocd_secrets_and_config_maps import DeclaredSecret, load_config_map_data
 from argosy.gitops.clusters.cluster_secret import build_connection, read_exec_programs
+from argosy.gitops.reconciler.destination_api_versions import list_api_versions
 from argosy.gitops.reconciler.settings_watch import ARGOSY_CM
 from argosy.kube.client import Cluster, VersionedCluster
 from argosy.kube.client.connection_settings import Connection
@@ -27,8 +28,15 @@ NOT_TESTED_MESSAGE: Final = "only the controller connects to this cluster; see t
 CONNECTION_TIMEOUT_SECONDS: Final = 5.0  # timeout of a connection test
 STATE_CACHE_SECONDS: Final = 30.0  # seconds for which a result is cached
 MAX_CACHED_STATES: Final = 1000
-ClusterConnection = tuple[ConnectionState, str]  # connection state and server version
 _VERSION_NUMBERS: Final = re.compile(r"v?(\d+(?:\.\d+)+)")
+
+
+class ClusterConnection(NamedTuple):
+    """The result of a connection test. Version and API versions are empty if it failed."""
+
+    state: ConnectionState
+    version: str = ""
+    api_versions: tuple[str, ...] = ()
 
 
 async def build_cluster_connection(app_service: ApplicationService, values: Mapping[str, str]) -> Connection:
@@ -43,19 +51,20 @@ async def build_cluster_connection(app_service: ApplicationService, values: Mapp
 async def fetch_state(app_service: ApplicationService, declared: DeclaredSecret) -> ClusterConnection:
     if not read_server(declared):
         message = f"Secret {declared.name} has no valid server; set it, or delete the Secret"
-        return ConnectionState(FAILED, message, current_timestamp()), ""
+        return ClusterConnection(ConnectionState(FAILED, message, current_timestamp()))
     if read_server(declared) == IN_CLUSTER_SERVER:
         return await _test_connection(app_service.cluster)
     if app_service.opener is None:
-        return ConnectionState("Unknown", NOT_TESTED_MESSAGE), ""
+        return ClusterConnection(ConnectionState("Unknown", NOT_TESTED_MESSAGE))
     try:
         connection = await build_cluster_connection(app_service, _connection_values(declared))
         async with asyncio.timeout(CONNECTION_TIMEOUT_SECONDS), app_service.opener(connection) as cluster:
             return await _test_connection(cluster)
     except TimeoutError:
-        return ConnectionState(FAILED, f"timeout after {CONNECTION_TIMEOUT_SECONDS:g} s", current_timestamp()), ""
+        message = f"timeout after {CONNECTION_TIMEOUT_SECONDS:g} s"
+        return ClusterConnection(ConnectionState(FAILED, message, current_timestamp()))
     except ArgosyError as error:
-        return ConnectionState(FAILED, str(error), current_timestamp()), ""
+        return ClusterConnection(ConnectionState(FAILED, str(error), current_timestamp()))
 
 
 def _connection_values(declared: DeclaredSecret) -> dict[str, str]:
@@ -87,10 +96,11 @@ class ClusterStateCache:
 async def _test_connection(cluster: Cluster) -> ClusterConnection:
     try:
         version = await cluster.version() if isinstance(cluster, VersionedCluster) else ""
-        await cluster.kinds()
+        kinds = await cluster.kinds()
     except ArgosyError as error:
-        return ConnectionState(FAILED, str(error), current_timestamp()), ""
-    return ConnectionState(SUCCESSFUL, "", current_timestamp()), remove_vendor_suffix(version)
+        return ClusterConnection(ConnectionState(FAILED, str(error), current_timestamp()))
+    state = ConnectionState(SUCCESSFUL, "", current_timestamp())
+    return ClusterConnection(state, remove_vendor_suffix(version), list_api_versions(kinds))
 
 
 def remove_vendor_suffix(version: str) -> str:

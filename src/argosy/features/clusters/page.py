@@ -37,9 +37,9 @@ async def render_clusters_page(states: ClusterStateCache, request: RequestContex
 
 
 async def _build_row(request: RequestContext, declared: DeclaredSecret, states: ClusterStateCache) -> dict[str, Any]:
-    state, version = await states.get_state(build_service(request), declared)
+    state, version, _ = await states.get_state(build_service(request), declared)
     server = service.read_server(declared)
-    document = service.cluster_to_wire(declared, state, version, count_applications_by_server(request)[server])
+    document = service.cluster_to_wire(declared, state, version, (), count_applications_by_server(request)[server])
     return {
         "name": document.get("name") or declared.name,
         "server": server,

@@ -7,7 +7,8 @@ credentials when the address changes.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -123,8 +124,10 @@ def cluster_to_wire(
     declared: DeclaredSecret,
     state: ConnectionState,
     version: str,
+    api_versions: Sequence[str],
     applications: int,
     secret_annotations: Collection[str] = (),
+    cache_info: Mapping[str, Any] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """argo: a V1alpha1Cluster with an allow-list of config fields. `secret_annotations`: annotations to leave out."""
     wire: dict[str, Any] = {
@@ -135,9 +138,10 @@ def cluster_to_wire(
         "serverVersion": version,
         "info": {
             "applicationsCount": applications,
-            "cacheInfo": {},
+            "cacheInfo": dict(cache_info),
             "connectionState": state.to_wire(),
             "serverVersion": version,
+            **({"apiVersions": list(api_versions)} if api_versions else {}),
         },
     }
     if names := read_namespaces(declared):

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from argosy.errors import UserError
+from argosy.features.repositories.certificate_subject import read_certificate_subject
 from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.gitops.application_client.argocd_secrets_and_config_maps import load_config_map_data, update_config_map
 from argosy.gitops.reconciler.settings_watch import KNOWN_HOSTS_CM, TLS_CERTS_CM
@@ -50,6 +51,10 @@ class RepositoryCertificate:
             **({"certData": base64.b64encode(self.data.encode()).decode()} if with_data else {}),
             "certInfo": self.info,
         }
+
+    def to_removed_wire(self) -> dict[str, Any]:
+        """argo: what was removed has no certInfo, and a TLS certificate no subtype."""
+        return {**self.to_wire(), "certSubType": self.subtype if self.type == SSH else "", "certInfo": ""}
 
 
 @dataclass(frozen=True)
@@ -95,15 +100,12 @@ def _parse_known_host(line: str) -> RepositoryCertificate | None:
 def _parse_tls_certificate(server: str, pem: str) -> RepositoryCertificate | None:
     try:
         raw = ssl.PEM_cert_to_DER_cert(pem)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.load_verify_locations(cadata=pem)
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=pem)
+        subject = read_certificate_subject(pem)
     except (ValueError, ssl.SSLError):
         return None
-    ca_certificates = context.get_ca_certs()
-    subject: Any = ca_certificates[0].get("subject", ()) if ca_certificates else ()
-    subject_text = ",".join(f"{name}={value}" for part in subject for name, value in part)
     algorithm = next((name for name, oid in _KEY_ALGORITHM_OIDS.items() if bytes.fromhex(oid) in raw), "x509")
-    return RepositoryCertificate(server, TLS, algorithm, pem, subject_text)
+    return RepositoryCertificate(server, TLS, algorithm, pem, subject)
 
 
 def read_certificates(body: Any) -> list[RepositoryCertificate]:

@@ -61,6 +61,12 @@ class ViewFreshness(NamedTuple):
     changed_at: datetime | None = None  # time of the last watch event
 
 
+class CacheFigures(NamedTuple):
+    kinds: int
+    objects: int
+    synced_at: datetime
+
+
 class ClusterView:
     def __init__(
         self,
@@ -87,7 +93,7 @@ class ClusterView:
         self._fresh_at = self._reached_at = clock.now()
         self._unreachable_reason = ""  # why the server is unreachable
         self._changed_at: datetime | None = None
-        self._is_synced = False
+        self._synced_at: datetime | None = None  # when every readable kind had been listed
         self.has_stopped = False  # the watches stopped for good: the data is stale
 
     async def run(self) -> None:
@@ -96,8 +102,7 @@ class ClusterView:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._informers.run(), name="cluster-view")
                 tasks.create_task(self._check_reachability(), name="cluster-reachability")
-                await self._informers.wait_synced()
-                self._is_synced = True
+                await self.wait_until_synced()
                 while True:
                     self._check_freshness()
                     await asyncio.sleep(WATCH_CHECK_INTERVAL_SECONDS)
@@ -123,7 +128,7 @@ class ClusterView:
     async def wait_until_synced(self) -> None:
         """Wait until every readable kind has been listed once."""
         await self._informers.wait_synced()
-        self._is_synced = True
+        self._synced_at = self._synced_at or self._clock.now()
 
     # -- state --------------------------------------------------------------------------------------------------
 
@@ -154,6 +159,14 @@ class ClusterView:
         return ViewFreshness(self._fresh_at, not stale_reason, stale_reason, self._changed_at)
 
     @property
+    def cache_figures(self) -> CacheFigures | None:
+        """The size of the cache; None until every readable kind has been listed."""
+        if self._synced_at is None:
+            return None
+        kinds = self._informers.watched_kinds - self._informers.errors.keys()
+        return CacheFigures(len(kinds), self.cache.count(), self._synced_at)
+
+    @property
     def unreadable_kinds(self) -> list[GroupKind]:
         """Kinds that this user may not read."""
         return sorted(kind for kind, error in self._informers.errors.items() if _is_refusal(error))
@@ -165,7 +178,7 @@ class ClusterView:
             problems.append(self._unreachable_reason)
         if self.has_stopped:
             problems.append("the watches of the cluster stopped; restart this server")
-        if not problems and self._is_synced:
+        if not problems and self._synced_at:
             self._fresh_at = self._clock.now()
             return ""
         return problems[0] if problems else "waiting for the initial list of the cluster"

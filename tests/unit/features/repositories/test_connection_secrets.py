@@ -135,7 +135,7 @@ def cluster_secret(**values: str) -> DeclaredSecret:
 
 
 def test_cluster_response_contains_no_credentials() -> None:
-    wire = service.cluster_to_wire(cluster_secret(project="team"), ConnectionState("Unknown"), "", 3)
+    wire = service.cluster_to_wire(cluster_secret(project="team"), ConnectionState("Unknown"), "", (), 3)
     assert "canary" not in json.dumps(wire)
     assert wire["config"]["execProviderConfig"] == {"command": "aws"} and wire["config"]["username"] == "ann"
     assert wire["info"]["applicationsCount"] == 3 and wire["labels"] == {"env": "dev"}
@@ -143,7 +143,7 @@ def test_cluster_response_contains_no_credentials() -> None:
 
 @pytest.mark.parametrize("config", ["no json", "[]", '{"tlsClientConfig": 5, "execProviderConfig": []}', ""])
 def test_cluster_response_accepts_a_malformed_config(config: str) -> None:
-    wire = service.cluster_to_wire(cluster_secret(config=config), ConnectionState("Unknown"), "", 0)
+    wire = service.cluster_to_wire(cluster_secret(config=config), ConnectionState("Unknown"), "", (), 0)
     assert wire["config"]["tlsClientConfig"] == {"insecure": False}
 
 
@@ -184,7 +184,7 @@ def test_ssh_host_key_has_a_sha256_fingerprint() -> None:
 
 def test_https_certificate_has_its_algorithm_and_subject() -> None:
     (certificate,) = read_certificates(sent("https", AUTHORITY))
-    assert (certificate.subtype, certificate.info) == ("ecdsa", "commonName=git.example.com")
+    assert (certificate.subtype, certificate.info) == ("ecdsa", "CN=git.example.com")
 
 
 @pytest.mark.parametrize(
