@@ -460,6 +460,21 @@ async def test_resource_is_read_patched_acted_on_and_deleted(api: ApiScene) -> N
     await api.over("models")
 
 
+async def test_action_of_an_application_toggles_its_automated_sync(api: ApiScene) -> None:
+    await api.room.patch_app({"spec": {"syncPolicy": {"automated": {"prune": True}}}})
+    await api.seen("models", lambda app: app["spec"]["syncPolicy"].get("automated") == {"prune": True})
+    itself = named("Application", "models", "argoproj.io", namespace="argocd")
+    [action] = (await api.get(f"models/resource/actions?{itself}"))["actions"]
+    assert action == {"name": "toggle-auto-sync", "displayName": "Disable Auto-Sync"}
+    assert (await api.ask("POST", f"models/resource/actions?{itself}", "toggle-auto-sync", "pod")).body == DENIED
+    assert (await api.ask("POST", f"models/resource/actions?{itself}", "toggle-auto-sync")).json() == {}
+    app = await api.seen("models", lambda app: "enabled" in app["spec"]["syncPolicy"].get("automated", {}))
+    assert app["spec"]["syncPolicy"]["automated"] == {"prune": True, "enabled": False}
+    body = {"action": "toggle-auto-sync", "group": "argoproj.io", "kind": "Application", "resourceName": "models"}
+    assert (await api.ask("POST", "models/resource/actions/v2", body)).json() == {}
+    await api.seen("models", lambda app: app["spec"]["syncPolicy"]["automated"].get("enabled") is True)
+
+
 @pytest.mark.parametrize(
     ("kind", "patch"),
     [
@@ -696,7 +711,7 @@ async def test_invalid_request_gets_400_with_a_message(api: ApiScene, method: st
     response = await api.ask(method, path, document)
     assert response.code == 400, response
     error = response.json()
-    assert set(error) == {"error", "code", "message"} and error["code"] in (3, 9)
+    assert set(error) == {"error", "code", "message"} and error["code"] in (2, 3, 9)
     assert len(error["message"]) > 10 and "Traceback" not in error["message"] and not error["message"].startswith("-")
 
 

@@ -8,7 +8,10 @@ from __future__ import annotations
 import logging
 import re
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from argosy.errors import ClusterError, Conflict, Forbidden, Invalid, PolicyError, TransientError, UserError
 from argosy.web.auth.caller import BadCredential, RevokedCredential
@@ -37,6 +40,24 @@ GRPC_CODES = {
 }
 
 
+UNKNOWN_GRPC_CODE: Final = 2
+
+
+class UncodedError(UserError):
+    """argo: A mistake in a request whose gRPC code is Unknown, because Argo CD gives the error no code."""
+
+
+@contextmanager
+def report_without_code() -> Iterator[None]:
+    """Report mistakes that the block finds as Argo CD does: without a gRPC code of their own."""
+    try:
+        yield
+    except PolicyError:
+        raise
+    except UserError as error:
+        raise UncodedError(error.message, where=error.where, line=error.line) from error
+
+
 class RouteNotFound(Exception):
     """Unknown API path. Everyone may know that: all paths are in the OpenAPI document."""
 
@@ -48,6 +69,11 @@ class ErrorDetails:
     next_step: str = ""
     headers: Headers = field(default=())
     is_not_found_or_forbidden: bool = False  # not found or forbidden: the same response
+    own_grpc_code: int = 0  # 0: that of the HTTP code
+
+    @property
+    def grpc_code(self) -> int:
+        return self.own_grpc_code or GRPC_CODES.get(self.code, 13)
 
 
 PERMISSION_DENIED = ErrorDetails(403, "permission denied", is_not_found_or_forbidden=True)
@@ -80,6 +106,8 @@ def describe_error(error: BaseException) -> ErrorDetails:
             return ErrorDetails(503, f"{error}", "Try again in a moment.")
         case PolicyError():
             return ErrorDetails(403, f"{error}")
+        case UncodedError():
+            return ErrorDetails(400, f"{error}", own_grpc_code=UNKNOWN_GRPC_CODE)
         case UserError():
             return ErrorDetails(400, f"{error}")
         case ClusterError():

@@ -22,6 +22,7 @@ from argosy.gitops.application_client.argocd_secrets_and_config_maps import Decl
 from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.paging import ARGO_PAGING, FIELDS, build_argo_page, select_fields
 from argosy.web.caller_application_service import build_service
+from argosy.web.error_details import UncodedError
 from argosy.web.request import RequestContext
 from argosy.web.responses import JsonResponse
 from argosy.web.route import FilteredList, QueryParameter, RequiresPermission, ResolvedObject, Resolver, Route
@@ -214,7 +215,7 @@ async def _check_connection(request: RequestContext, values: Mapping[str, str]) 
     secret = {"metadata": {"name": "new", "labels": {SECRET_TYPE: "repository"}}, "data": data}
     state: ConnectionState = await test_connection(values, request.cluster_view.rules.repositories, [secret])
     if state.status == FAILED:
-        raise UserError(f"Unable to connect to repository: {state.message}")
+        raise UncodedError(f"Unable to connect to repository: {state.message}")
 
 
 # -- routes ------------------------------------------------------------------------------------------------------

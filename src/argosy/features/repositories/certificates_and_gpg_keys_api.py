@@ -15,6 +15,7 @@ from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.body_fields import BodyReader
 from argosy.web.api.paging import ARGO_PAGING, build_argo_page
 from argosy.web.caller_application_service import build_service
+from argosy.web.error_details import UncodedError
 from argosy.web.request import RequestContext
 from argosy.web.responses import JsonResponse
 from argosy.web.route import QueryParameter, RequiresPermission, ResolvedObject, Route
@@ -68,7 +69,7 @@ async def create_certificates(request: RequestContext) -> JsonResponse:
 
 async def delete_certificates(request: RequestContext) -> JsonResponse:
     removed = await certificates.remove_certificates(build_service(request), _read_filter(request))
-    return JsonResponse({"metadata": {}, "items": [certificate.to_wire() for certificate in removed]})
+    return JsonResponse({"metadata": {}, "items": [certificate.to_removed_wire() for certificate in removed]})
 
 
 async def list_gpg_keys(request: RequestContext) -> JsonResponse:
@@ -78,13 +79,11 @@ async def list_gpg_keys(request: RequestContext) -> JsonResponse:
     return build_argo_page(request, items)
 
 
-async def find_gpg_key(request: RequestContext) -> ResolvedObject | None:
-    key = (await gpg_keys.list_keys(build_service(request))).get(request.path_parameters["keyID"])
-    return ResolvedObject(key, "") if key else None
-
-
 async def get_gpg_key(request: RequestContext) -> JsonResponse:
-    return JsonResponse(gpg_keys.key_to_wire(request.subject, with_key_data=True))
+    key = (await gpg_keys.list_keys(build_service(request))).get(request.path_parameters["keyID"])
+    if key is None:
+        raise UncodedError("no such key; list them: GET /api/v1/gpgkeys")
+    return JsonResponse(gpg_keys.key_to_wire(key, with_key_data=True))
 
 
 async def create_gpg_keys(request: RequestContext) -> JsonResponse:
@@ -182,7 +181,7 @@ ROUTES = (
     Route(
         "GET",
         "/api/v1/gpgkeys/{keyID}",
-        RequiresPermission("gpgkeys", "get", find_gpg_key),
+        RequiresPermission("gpgkeys", "get", resolve_unnamed_object),
         get_gpg_key,
         "Get a GPG public key.",
         response_schema=GPG_KEY_SCHEMA,

@@ -15,7 +15,7 @@ import orjson
 
 from argosy.gitops.redaction.secret_object_redaction import redact_secrets
 from argosy.kube.objects import Manifest
-from argosy.web.error_details import GRPC_CODES, describe_error
+from argosy.web.error_details import describe_error
 from argosy.web.request import RequestContext
 from argosy.web.responses import StreamResponse
 
@@ -42,7 +42,7 @@ def encode_error_frame(error: Exception, *, events: bool) -> bytes:
     """argo: last frame of a stream that failed."""
     details = describe_error(error)
     document = {
-        "grpc_code": GRPC_CODES.get(details.code, 13),
+        "grpc_code": details.grpc_code,
         "http_code": details.code,
         "http_status": HTTPStatus(details.code).phrase,
         "message": details.message,

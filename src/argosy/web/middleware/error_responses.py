@@ -5,7 +5,7 @@ In: ErrorDetails. Out: a response. Never: reads the exception.
 
 from __future__ import annotations
 
-from argosy.web.error_details import GRPC_CODES, ErrorDetails
+from argosy.web.error_details import ErrorDetails
 from argosy.web.responses import JsonResponse, PageResponse, RedirectResponse, WebResponse
 from argosy.web.route import is_api_path
 
@@ -23,8 +23,7 @@ def build_method_not_allowed(allowed_methods: tuple[str, ...], path: str) -> Web
 
 def build_error_response(details: ErrorDetails, *, is_api: bool, is_reading: bool, path: str) -> WebResponse:
     if is_api:
-        grpc = GRPC_CODES.get(details.code, 13)
-        document = {"error": details.message, "code": grpc, "message": details.message}
+        document = {"error": details.message, "code": details.grpc_code, "message": details.message}
         return JsonResponse(document, code=details.code, headers=details.headers)
     if details.code == 401 and is_reading:
         from urllib.parse import quote

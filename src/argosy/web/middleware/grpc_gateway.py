@@ -19,7 +19,7 @@ from argosy.errors import ManifestError
 from argosy.web import request_limits
 from argosy.web.auth.caller import BadCredential, Caller
 from argosy.web.authorization import NotAuthenticated
-from argosy.web.error_details import GRPC_CODES, describe_error
+from argosy.web.error_details import describe_error
 from argosy.web.grpc_web.call_status import CallError, CallStatus, StatusCode
 from argosy.web.grpc_web.codec_threads import MAX_INLINE_BYTES, CodecThreads
 from argosy.web.grpc_web.message_codec import decode_message
@@ -219,7 +219,7 @@ def _describe_end(error: BaseException) -> tuple[CallStatus, int]:
             return CallStatus(StatusCode.UNAVAILABLE, "the server is shutting down"), 503
         case _:
             details = describe_error(error)
-            return CallStatus(GRPC_CODES.get(details.code, StatusCode.INTERNAL), details.message), details.code
+            return CallStatus(details.grpc_code, details.message), details.code
 
 
 async def _read_body(scope: Scope, receive: Receive, *, is_signed_in: bool) -> bytes:

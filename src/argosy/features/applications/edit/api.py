@@ -33,6 +33,7 @@ from argosy.kube.well_known_kinds import ARGOPROJ_API_VERSION
 from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.body_fields import BodyReader, rename_flags_to_body_fields
 from argosy.web.caller_application_service import build_reader, build_service, wait_until_visible
+from argosy.web.error_details import report_without_code
 from argosy.web.request import NotFoundOrForbidden, RequestContext
 from argosy.web.requested_application_lookup import get_application_rbac_name, read_project_name, resolve_application
 from argosy.web.responses import JsonResponse
@@ -179,7 +180,7 @@ async def patch_application(request: RequestContext) -> JsonResponse:
         raise UserError(f"unknown patch type {kind[:40]!r}; send json or merge", where="patchType")
 
     def build_manifest(current: Mapping[str, Any]) -> Mapping[str, Any]:
-        with rename_flags_to_body_fields():
+        with report_without_code(), rename_flags_to_body_fields():
             patched_manifest = apply_patch(current, text, kind)
         return _replace_writable_fields(
             current, {"metadata": patched_manifest["metadata"], "spec": _read_spec(patched_manifest.get("spec"))}

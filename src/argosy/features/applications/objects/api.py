@@ -6,6 +6,7 @@ not permit.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -19,10 +20,16 @@ from argosy.features.applications.application_lookup_by_request_body import (
 from argosy.features.applications.read.api import APPLICATION_PARAMETERS
 from argosy.features.applications.read.manifests_tree_api import read_object_selector
 from argosy.features.applications.read.tree_and_diff_response import manifest_to_json
+from argosy.gitops.application import Application
 from argosy.gitops.application_client.app_state_reader import ApplicationReader
 from argosy.gitops.application_client.object_operations import delete_object, patch_object
 from argosy.gitops.application_client.owned_objects import load_owned_object
-from argosy.gitops.application_client.resource_actions_and_logs import ObjectSelector, load_actions, run_action
+from argosy.gitops.application_client.resource_actions_and_logs import (
+    ObjectSelector,
+    load_actions,
+    run_action,
+    run_action_on_application,
+)
 from argosy.gitops.diff import mask_secrets
 from argosy.gitops.health.actions import ResourceAction
 from argosy.gitops.status.status_json_conversions import omit_empty
@@ -32,6 +39,7 @@ from argosy.kube.well_known_kinds import APPLICATION
 from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.body_fields import BodyReader, rename_flags_to_body_fields
 from argosy.web.caller_application_service import build_impersonating_reader, build_reader
+from argosy.web.error_details import report_without_code
 from argosy.web.request import RequestContext
 from argosy.web.requested_application_lookup import resolve_application
 from argosy.web.responses import JsonResponse
@@ -97,10 +105,14 @@ async def list_resource_actions(request: RequestContext) -> JsonResponse:
     """argo: Clients list the actions of the Application itself, too."""
     reader, app = build_reader(request), request.subject
     choice = read_object_selector(request.query, "resourceName")
-    is_itself = (choice.group, choice.kind, choice.name) == (*APPLICATION, app.name)
-    manifest = dict(app.wire) if is_itself else await load_owned_object(reader, app, choice)
+    manifest = dict(app.wire) if _is_itself(app, choice) else await load_owned_object(reader, app, choice)
     discovered = await load_actions(reader).discover(manifest)
     return JsonResponse({"actions": [_action_to_wire(action) for action in discovered]})
+
+
+def _is_itself(app: Application, choice: ObjectSelector) -> bool:
+    """argo: any namespace is accepted."""
+    return (choice.group, choice.kind, choice.name) == (*APPLICATION, app.name)
 
 
 def _action_to_wire(action: ResourceAction) -> dict[str, Any]:
@@ -130,24 +142,32 @@ def _with_action(lookup: ResolvedObject | None, choice: ObjectSelector, name: st
 
 
 async def run_resource_action(request: RequestContext) -> JsonResponse:
-    reader, name = build_reader(request), await request.read_json()
-    manifest = await _get_object(request, reader)
-    await run_action(
-        build_impersonating_reader(request, request.subject), request.subject, load_actions(reader), manifest, name, {}
-    )
-    return JsonResponse({})
+    choice = read_object_selector(request.query, "resourceName")
+    return await _run_action(request, choice, await request.read_json(), {})
 
 
 async def run_resource_action_v2(request: RequestContext) -> JsonResponse:
-    reader, body = build_reader(request), BodyReader(await request.read_json_object())
+    body = BodyReader(await request.read_json_object())
     choice = ObjectSelector(*(body.get_text(part) for part in ("group", "kind", "namespace", "resourceName")))
-    manifest = await load_owned_object(reader, request.subject, choice)
     parameters = {
         parameter.get_text("name"): parameter.get_text("value")
         for parameter in body.get_bodies("resourceActionParameters")
     }
-    writer, name = build_impersonating_reader(request, request.subject), body.get_text("action")
-    await run_action(writer, request.subject, load_actions(reader), manifest, name, parameters)
+    return await _run_action(request, choice, body.get_text("action"), parameters)
+
+
+async def _run_action(
+    request: RequestContext, choice: ObjectSelector, name: str, parameters: Mapping[str, str]
+) -> JsonResponse:
+    reader, app = build_reader(request), request.subject
+    if _is_itself(app, choice):
+        with report_without_code():
+            await run_action_on_application(reader, app, load_actions(reader), name, parameters)
+        return JsonResponse({})
+    manifest = await load_owned_object(reader, app, choice)
+    writer = build_impersonating_reader(request, app)
+    with report_without_code():
+        await run_action(writer, app, load_actions(reader), manifest, name, parameters)
     return JsonResponse({})
 
 

@@ -35,6 +35,7 @@ from argosy.kube.well_known_kinds import NODE, POD, SECRET
 from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.body_fields import rename_flags_to_body_fields
 from argosy.web.caller_application_service import build_reader
+from argosy.web.error_details import report_without_code
 from argosy.web.request import QueryParameters, RequestContext, quote_input
 from argosy.web.requested_application_lookup import resolve_application
 from argosy.web.responses import JsonResponse
@@ -45,7 +46,9 @@ MAX_TAGS_AGE_SECONDS: Final = 60.0  # of the cached tags of a repository
 
 async def get_manifests(request: RequestContext) -> JsonResponse:
     app, reader = request.subject, build_reader(request)
-    desired_state = await reader.render_desired_state(app, _read_refs(app, request.query))
+    refs = _read_refs(app, request.query)
+    with report_without_code():
+        desired_state = await reader.render_desired_state(app, refs)
     return JsonResponse(desired_state_to_wire(app, desired_state, reader.reconciler_settings.diff.masked_annotations))
 
 

@@ -103,7 +103,7 @@ def _pair_to_wire(pair: Pair) -> dict[str, Any]:
     return {
         **_key_to_wire(pair.key),
         "targetState": manifest_to_json(desired),
-        "liveState": manifest_to_json(live),
+        "liveState": _live_to_json(live),
         "normalizedLiveState": manifest_to_json(compared),
         "predictedLiveState": manifest_to_json(predicted or desired),
         **omit_empty(resourceVersion=version, modified=pair.differs),
@@ -129,7 +129,12 @@ def manifest_to_json(manifest: Manifest | None) -> str:
             **manifest,
             "metadata": {name: value for name, value in metadata.items() if name != "managedFields"},
         }
-    return orjson.dumps(manifest, option=orjson.OPT_SORT_KEYS).decode()
+    return _live_to_json(manifest)
+
+
+def _live_to_json(manifest: Manifest | None) -> str:
+    """argo: The live object as it is, with its managedFields."""
+    return JSON_NULL if manifest is None else orjson.dumps(manifest, option=orjson.OPT_SORT_KEYS).decode()
 
 
 def manifests_to_json(manifests: Sequence[Manifest], masks: Collection[str]) -> list[str]:
