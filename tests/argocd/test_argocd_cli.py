@@ -12,6 +12,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from support.argocd.applicationset_controllers import run_applicationset_controllers
 from support.argocd.cli import Servers, run_servers
 from support.argocd.known_differences import find_unexplained
 from support.argocd.pair import CONTROL, Pair
@@ -90,7 +91,8 @@ def _make_ssh_key() -> str:
 
 @pytest.fixture(scope="module")
 def servers(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
-    with run_servers(pair, tmp_path_factory.mktemp("servers")) as started:
+    folder: Path = tmp_path_factory.mktemp("servers")
+    with run_servers(pair, folder) as started, run_applicationset_controllers(pair, folder / "applicationsets"):
         yield started
 
 

@@ -292,3 +292,26 @@ def test_directory(story: Story, directory: dict[str, Any]) -> None:
     story.deliver(source={"directory": directory})
     story.sync()
     story.check()
+
+
+def test_role_and_binding(story: Story) -> None:
+    version = "rbac.authorization.k8s.io/v1"
+    rules = [{"apiGroups": ["", "apps"], "resources": ["pods", "deployments"], "verbs": ["get", "list"]}]
+    role = {"apiVersion": version, "kind": "Role", "metadata": {"name": "reader"}, "rules": rules}
+    ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"}
+    subjects = [{"kind": "User", "name": "ann", "apiGroup": "rbac.authorization.k8s.io"}]
+    binding = {"apiVersion": version, "kind": "RoleBinding", "metadata": {"name": "readers"}}
+    story.push({"role.yaml": role, "binding.yaml": {**binding, "roleRef": ref, "subjects": subjects}})
+    story.deliver()
+    story.sync(dryRun=True)
+    story.check()
+    story.sync()
+    story.check()
+    story.push({"role.yaml": {**role, "rules": [{**rules[0], "verbs": ["get", "watch"]}]}})
+    story.refresh()
+    story.sync()
+    story.check()
+    story.push({"binding.yaml": {**binding, "roleRef": {**ref, "name": "other"}, "subjects": subjects}})
+    story.refresh()
+    story.sync()
+    story.check()

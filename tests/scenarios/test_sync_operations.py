@@ -188,10 +188,10 @@ async def test_immutable_field_change_fails_unless_force_recreates_object(cluste
     stage = Stage(cluster, [deployment("web")])
     await stage.finish()
     changed = deployment("web", label="other")
-    for options in ("", "Replace=true"):
+    for options, verb in (("", "patching"), ("Replace=true", "replacing")):
         state = await stage.again(deployment("web", label="other", options=options)).finish()
         assert state.phase is OperationPhase.FAILED
-        message = 'one or more objects failed to apply, reason: Deployment.apps "web" is invalid'
+        message = f'one or more objects failed to apply, reason: error when {verb} "STDIN": Deployment.apps "web" is'
         assert state.message.startswith(message)
     before = await cluster.get(key(DEPLOYMENTS, "web"))
     state = await stage.again(changed, request=SyncRequest(force=True)).finish()

@@ -27,6 +27,7 @@ _METADATA_PER_RUN: Final = frozenset({"generation", "selfLink"})
 _RANDOM_NAME_END: Final = re.compile(r"-[bcdfghjklmnpqrstvwxz2456789]{5}\b")
 _START_IN_HOOK_NAME: Final = re.compile(r"(?<=sync-)\d{10}\b|(?<=syncfail-)\d{10}\b")
 _PORT: Final = re.compile(r"localhost:\d+")
+_FILE_OF_KUBECTL: Final = re.compile(r'(?:(?<=error when patching )|(?<=error when replacing ))"(/dev/shm/\d+|STDIN)"')
 _PER_RUN_TEXTS: Final = {
     _UID: "<uid>",
     _TIME: "<time>",
@@ -34,6 +35,7 @@ _PER_RUN_TEXTS: Final = {
     _RANDOM_NAME_END: "-xxxxx",
     _START_IN_HOOK_NAME: "<start>",
     _PORT: "localhost:<port>",
+    _FILE_OF_KUBECTL: '"<file>"',
 }
 # Argo CD's managed fields name its programs.
 _MANAGERS: Final = {"argosy": "argocd-controller", "argocd-application-controller": "argocd-controller"}

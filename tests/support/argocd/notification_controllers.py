@@ -143,7 +143,7 @@ def run_notification_controllers(
     with run_receiver() as one, run_receiver() as other:
         for side, receiver in zip(pair.sides, (one, other), strict=True):
             _apply_settings(side, {name: text.replace("{url}", receiver.url) for name, text in data.items()}, secrets)
-        pair.programs.start_notifications()
+        pair.programs.start_with_metrics("notifications")
         flags = ("--no-engine", "--addons", "notifications")
         try:
             with run_argosy(pair.argosy.server, folder / "notifications", pair.programs.installation, *flags):

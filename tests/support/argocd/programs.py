@@ -28,6 +28,7 @@ from support.paths import VENV
 VERSION: Final = "v3.5.6"
 # Not from HOME, which tests change.
 _CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME") or f"{pwd.getpwuid(os.getuid()).pw_dir}/.cache", "argosy/argocd")
+EXPORTED_CONDITIONS: Final = ("--metrics-application-conditions", "ComparisonError,SyncError")
 COMPONENTS: Final = ("repo-server", "application-controller")
 
 
@@ -123,11 +124,11 @@ class ArgoCD:
         self._wait_for_port("server", self.ports["server"])
         return self.ports["server"]
 
-    def start_notifications(self) -> None:
-        """Start the notifications controller, and wait until it serves its metrics."""
-        port = self._choose_port("notifications-metrics")
-        self.start_component("notifications")
-        self._wait_for_port("notifications", port)
+    def start_with_metrics(self, component: str) -> None:
+        """Start one more component, and wait until it serves its metrics."""
+        port = self._choose_port(f"{component}-metrics")
+        self.start_component(component)
+        self._wait_for_port(component, port)
 
     def start_component(
         self, component: str, settings: Mapping[str, str] | None = None, flags: Sequence[str] = ()
@@ -164,7 +165,7 @@ class ArgoCD:
             case "server":
                 port = [*_listen_on(self._choose_port(component)), "--insecure"]
                 return [*redis, *metrics, "--repo-server", repo_server, *cluster, *port]
-        return [*redis, *metrics, "--repo-server", repo_server, *cluster]
+        return [*redis, *metrics, *EXPORTED_CONDITIONS, "--repo-server", repo_server, *cluster]
 
     def _choose_port(self, name: str) -> int:
         if name not in self.ports:
