@@ -34,6 +34,7 @@ one that is forbidden is the same, to the byte:
 | code | `code` in the document | means |
 |---|---|---|
 | 400 | 3 | the request is invalid; the message says what to send instead |
+| 400 | 2 | the same, where Argo CD's error has no code: manifests that cannot be rendered, a failed action, an unreadable patch, a new repository without connection, a GPG key that is not there |
 | 400 | 9 | not possible now: another operation is running, or automated sync would undo the change |
 | 400 | 12 | Argo CD supports this, argosy does not |
 | 401 | 16 | the caller is not authenticated |

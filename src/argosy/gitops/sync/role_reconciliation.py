@@ -110,12 +110,12 @@ def _lacks_metadata(desired: Manifest, live: Manifest) -> bool:
 
 
 def _differs_in_aggregation(desired: Manifest, live: Manifest) -> bool:
-    wanted, present = (manifest.get("aggregationRule") for manifest in (desired, live))
-    if not wanted:
+    expected, present = (manifest.get("aggregationRule") for manifest in (desired, live))
+    if not expected:
         return bool(present)
     return any(
         selector not in _read_maps(present or {}, "clusterRoleSelectors")
-        for selector in _read_maps(wanted, "clusterRoleSelectors")
+        for selector in _read_maps(expected, "clusterRoleSelectors")
     )
 
 
