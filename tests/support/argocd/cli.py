@@ -114,6 +114,7 @@ _AGE: Final = re.compile(r"(?<![\w-])\d+[smhd](\d+[smh])?(?![\w-])")
 
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?( ?\+0000( UTC)?|\+00:00|Z)")
 _METADATA_PER_RUN: Final = frozenset({"managedFields", "generation", "resourceVersion"})
+_COUNTS_OF_OBJECTS: Final = frozenset({"resourcesCount"})  # each side has objects of its own program
 _DIFF_FOLDER: Final = re.compile(r"/tmp/argocd-diff\d+")
 
 
@@ -165,6 +166,7 @@ def _read_values(text: str) -> Any:
 def _drop_managers(value: Any) -> Any:
     if isinstance(value, dict):
         kept = {name: _drop_managers(item) for name, item in value.items() if name not in _METADATA_PER_RUN}
+        kept |= dict.fromkeys(_COUNTS_OF_OBJECTS & kept.keys(), "any")
         return {name: item for name, item in kept.items() if name != "annotations" or item}
     if not isinstance(value, list):
         return value
