@@ -41,7 +41,7 @@ APT := apt-get install -qq --no-install-recommends
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help .bytecode install demo test test-all prove realcluster argocd test-argocd compare-argocd argocd-e2e coverage check bench clean
+.PHONY: help .bytecode install demo test test-all prove realcluster argocd argocd-operator test-argocd compare-argocd argocd-e2e coverage check bench clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -129,6 +129,9 @@ argocd: install  ## build the real Argo CD into a cache, to test beside it; need
 	@sh tests/argocd/build.sh
 	@command -v redis-server > /dev/null || $(APT) redis-server > /dev/null 2>&1 \
 	  || echo "make: cannot install redis-server, which Argo CD needs (install it with: apt-get install redis-server)"
+
+argocd-operator: install  ## build the real operator of OpenShift GitOps into a cache, to test beside it; needs Go
+	@sh tests/argocd/build_operator.sh
 
 test-argocd: argocd .bytecode  ## deliver the same Applications with Argo CD and with argosy, and compare
 	$(PYTEST) --tier argocd $(HANGS) $(ARGS)

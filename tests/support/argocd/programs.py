@@ -27,7 +27,7 @@ from support.paths import VENV
 
 VERSION: Final = "v3.5.6"
 # Not from HOME, which tests change.
-_CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME") or f"{pwd.getpwuid(os.getuid()).pw_dir}/.cache", "argosy/argocd")
+CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME") or f"{pwd.getpwuid(os.getuid()).pw_dir}/.cache", "argosy/argocd")
 EXPORTED_CONDITIONS: Final = ("--metrics-application-conditions", "ComparisonError,SyncError")
 COMPONENTS: Final = ("repo-server", "application-controller")
 
@@ -53,7 +53,7 @@ class Installation:
 
 def find_folder(version: str = VERSION) -> Path:
     """Return the folder of the version in the cache, which exists if it was built."""
-    return _CACHE / version
+    return CACHE / version
 
 
 def find_missing_program(version: str = VERSION) -> str:

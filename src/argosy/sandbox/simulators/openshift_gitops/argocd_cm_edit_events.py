@@ -26,11 +26,20 @@ MAX_EVENTS: Final = 20  # per edit
 ConfigMapContents = Mapping[str, str]
 
 
-def find_edited_keys(written_data: ConfigMapContents | None, live_data: ConfigMapContents) -> list[str]:
-    """List keys that differ from what the operator wrote last; empty after a restart, when that is unknown."""
+def find_edited_keys(
+    written_data: ConfigMapContents | None, live_data: ConfigMapContents, desired_data: ConfigMapContents
+) -> list[str]:
+    """List keys that differ from what the operator wrote last, and from what it writes now.
+
+    Empty after a restart, when it is unknown what the operator wrote last.
+    """
     if written_data is None:
         return []
-    return sorted(key for key in {*written_data, *live_data} if written_data.get(key) != live_data.get(key))
+    return sorted(
+        key
+        for key in {*written_data, *live_data}
+        if live_data.get(key) not in (written_data.get(key), desired_data.get(key))
+    )
 
 
 async def report_edits(config_map: Manifest, keys: list[str], argocd_name: str, context: ControllerContext) -> None:

@@ -7,7 +7,6 @@ namespace and spec.
 from __future__ import annotations
 
 import re
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -20,8 +19,6 @@ from argosy.sandbox.simulators.openshift_gitops.kinds_and_labels import (
     DEFAULT_DOMAIN,
     MANAGED_BY_LABEL,
     NAME_LABEL,
-    POLICY_CONFIG_MAP,
-    SETTINGS_CONFIG_MAP,
     build_simulated,
 )
 from argosy.sandbox.simulators.openshift_gitops.workload_manifests import build_deployment, build_stateful_set
@@ -58,6 +55,13 @@ class ArgoCDInstance:
         return server.get("host") or f"{self.name}-server-{self.namespace}.{DEFAULT_DOMAIN}"
 
     @property
+    def url_host(self) -> str:
+        """Host in the URL of argocd-cm."""
+        server = self.spec.get("server") or {}
+        has_ingress = (server.get("ingress") or {}).get("enabled")
+        return self.host or server.get("host") or (self.name if has_ingress else f"{self.name}-server")
+
+    @property
     def enabled_components(self) -> dict[str, bool]:
         """Components by their status field, with True if the component is enabled."""
         spec = self.spec
@@ -81,6 +85,9 @@ class ArgoCDInstance:
     def service_account_name(self, component: str) -> str:
         return f"{self.name}-argocd-{component}"
 
+    def add_owner(self, manifest: Manifest) -> Manifest:
+        return {**manifest, "metadata": {**manifest["metadata"], "ownerReferences": [self.build_owner_reference()]}}
+
 
 def _is_enabled(spec: Mapping[str, Any], field: str, *, default: bool) -> bool:
     """argo: without `enabled`, such a component exists as soon as its field does."""
@@ -88,39 +95,13 @@ def _is_enabled(spec: Mapping[str, Any], field: str, *, default: bool) -> bool:
     return component is not None and bool(component.get("enabled", default))
 
 
-def build_config_map(instance: ArgoCDInstance, name: str) -> Manifest:
-    return _add_owner(
-        instance, build_simulated("v1", "ConfigMap", name, instance.namespace, _build_labels(instance, name), data={})
-    )
-
-
-def build_config_data(instance: ArgoCDInstance) -> dict[str, dict[str, str]]:
-    """Build the complete data of both ConfigMaps, by name."""
-    url = f"https://{instance.host or f'{instance.name}-server'}"
-    user = f"system:serviceaccount:{instance.namespace}:{instance.service_account_name('dex-server')}"
-    return {
-        SETTINGS_CONFIG_MAP: config_maps.build_settings_data(instance.spec, url=url, account=user),
-        POLICY_CONFIG_MAP: config_maps.build_policy_data(instance.spec),
-    }
-
-
-def build_admin_secret(instance: ArgoCDInstance) -> Manifest:
-    """Build the admin Secret with a new password; it is only created, never replaced."""
-    name = f"{instance.name}-cluster"
-    data = {"admin.password": secrets.token_urlsafe(24)}
-    secret = build_simulated(
-        "v1", "Secret", name, instance.namespace, _build_labels(instance, name), type="Opaque", stringData=data
-    )
-    return _add_owner(instance, secret)
-
-
 def build_service_accounts(instance: ArgoCDInstance) -> Sequence[Manifest]:
     names = [instance.service_account_name("application-controller"), instance.service_account_name("server")]
     if instance.enabled_components["sso"]:
         names.append(instance.service_account_name("dex-server"))
     return [
-        _add_owner(
-            instance, build_simulated("v1", "ServiceAccount", name, instance.namespace, _build_labels(instance, name))
+        instance.add_owner(
+            build_simulated("v1", "ServiceAccount", name, instance.namespace, _build_labels(instance, name))
         )
         for name in names
     ]
@@ -146,7 +127,7 @@ def build_workloads(instance: ArgoCDInstance) -> dict[str, Manifest]:
     manifests["applicationController"] = build_stateful_set(
         controller, namespace, labels, account, _build_controller_env(instance.spec)
     )
-    return {field: _add_owner(instance, manifest) for field, manifest in manifests.items()}
+    return {field: instance.add_owner(manifest) for field, manifest in manifests.items()}
 
 
 def build_service(instance: ArgoCDInstance) -> Manifest:
@@ -156,7 +137,7 @@ def build_service(instance: ArgoCDInstance) -> Manifest:
     manifest = build_simulated(
         "v1", "Service", name, instance.namespace, {**_build_labels(instance, "server"), NAME_LABEL: name}, spec=spec
     )
-    return _add_owner(instance, manifest)
+    return instance.add_owner(manifest)
 
 
 def build_route(instance: ArgoCDInstance) -> Manifest:
@@ -169,8 +150,8 @@ def build_route(instance: ArgoCDInstance) -> Manifest:
         "to": {"kind": "Service", "name": name, "weight": 100},
         "wildcardPolicy": "None",
     }
-    return _add_owner(
-        instance, build_simulated("route.openshift.io/v1", "Route", name, instance.namespace, labels, spec=spec)
+    return instance.add_owner(
+        build_simulated("route.openshift.io/v1", "Route", name, instance.namespace, labels, spec=spec)
     )
 
 
@@ -185,9 +166,4 @@ def _build_controller_env(spec: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _build_labels(instance: ArgoCDInstance, component: str) -> dict[str, str]:
-    name_labels = {NAME_LABEL: component} if component.startswith("argocd-") else {}
-    return {MANAGED_BY_LABEL: instance.name, PART_OF: "argocd", COMPONENT_LABEL: component, **name_labels}
-
-
-def _add_owner(instance: ArgoCDInstance, manifest: Manifest) -> Manifest:
-    return {**manifest, "metadata": {**manifest["metadata"], "ownerReferences": [instance.build_owner_reference()]}}
+    return {MANAGED_BY_LABEL: instance.name, PART_OF: "argocd", COMPONENT_LABEL: component}

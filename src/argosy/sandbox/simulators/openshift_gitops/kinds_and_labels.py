@@ -13,6 +13,10 @@ from argosy.kube.objects import Manifest, get_annotation
 
 SETTINGS_CONFIG_MAP: Final = "argocd-cm"
 POLICY_CONFIG_MAP: Final = "argocd-rbac-cm"
+PARAMETERS_CONFIG_MAP: Final = "argocd-cmd-params-cm"
+KNOWN_HOSTS_CONFIG_MAP: Final = "argocd-ssh-known-hosts-cm"
+CERTIFICATES_CONFIG_MAP: Final = "argocd-tls-certs-cm"
+GPG_KEYS_CONFIG_MAP: Final = "argocd-gpg-keys-cm"
 
 SIMULATED_NOTE: Final = "simulated by argosy"
 DEFAULT_DOMAIN: Final = "apps.argosy.invalid"  # RFC 2606: reserved, so a link to it leads nowhere
@@ -20,6 +24,7 @@ DEFAULT_DOMAIN: Final = "apps.argosy.invalid"  # RFC 2606: reserved, so a link t
 NAME_LABEL: Final = "app.kubernetes.io/name"
 COMPONENT_LABEL: Final = "app.kubernetes.io/component"
 MANAGED_BY_LABEL: Final = "app.kubernetes.io/managed-by"
+TRACKED_BY_LABEL: Final = "operator.argoproj.io/tracked-by"
 
 
 def build_simulated(

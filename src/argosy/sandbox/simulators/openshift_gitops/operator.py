@@ -1,8 +1,8 @@
 """Simulates the operator: reconciles an Argo CD installation, without running it, from every ArgoCD resource.
 
-In: the key of a namespace where something changed. Out: argocd-cm and argocd-rbac-cm, recomputed completely; the
-objects of the installation; the resource's status.
-Never: merges with edits of those ConfigMaps.
+In: the key of a namespace where something changed. Out: the ConfigMaps, Secrets and other objects of the installation;
+the resource's status.
+Never: keeps edits of argocd-cm, or of keys of argocd-rbac-cm that the resource sets.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from argosy.kube.client import Cluster
 from argosy.kube.controller import ControllerContext, Watch
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
-from argosy.kube.well_known_kinds import ARGOCD, CONFIG_MAP, NAMESPACE, ROUTE
+from argosy.kube.well_known_kinds import ARGOCD, CONFIG_MAP, NAMESPACE, ROUTE, SECRET
 from argosy.sandbox.simulators.openshift_gitops import argocd_instance_objects as parts
-from argosy.sandbox.simulators.openshift_gitops import kinds_and_labels
+from argosy.sandbox.simulators.openshift_gitops import config_maps, settings_objects
 from argosy.sandbox.simulators.openshift_gitops.argocd_cm_edit_events import find_edited_keys, report_edits
 from argosy.sandbox.simulators.openshift_gitops.argocd_instance_objects import ArgoCDInstance
+from argosy.sandbox.simulators.openshift_gitops.settings_objects import OwnedConfigMap
 from argosy.sandbox.simulators.openshift_gitops.simulated_object_statuses import build_argocd_status
 from argosy.sandbox.simulators.openshift_gitops.workload_simulator import (
     WORKLOAD_KINDS,
@@ -38,15 +39,18 @@ def enqueue_namespace(manifest: Manifest) -> Iterable[ResourceKey]:
     yield ResourceKey(*NAMESPACE, "", manifest["metadata"]["namespace"])
 
 
-def enqueue_namespace_of_settings(manifest: Manifest) -> Iterable[ResourceKey]:
-    if manifest["metadata"]["name"] in (kinds_and_labels.SETTINGS_CONFIG_MAP, kinds_and_labels.POLICY_CONFIG_MAP):
-        yield from enqueue_namespace(manifest)
-
-
 def enqueue_namespace_of_owned(manifest: Manifest) -> Iterable[ResourceKey]:
     references = manifest["metadata"].get("ownerReferences") or ()
     if any(reference["kind"] == ARGOCD.kind for reference in references):
         yield from enqueue_namespace(manifest)
+
+
+def enqueue_namespace_of_settings(manifest: Manifest) -> Iterable[ResourceKey]:
+    """Also without an owner: the operator hears of an object that loses it."""
+    if manifest["metadata"]["name"] in settings_objects.OWNER_RESTORED:
+        yield from enqueue_namespace(manifest)
+    else:
+        yield from enqueue_namespace_of_owned(manifest)
 
 
 class ArgoCDOperator:
@@ -54,6 +58,7 @@ class ArgoCDOperator:
     watches = (
         Watch(ARGOCD, enqueue_namespace),
         Watch(CONFIG_MAP, enqueue_namespace_of_settings, metadata_only=True),
+        Watch(SECRET, enqueue_namespace_of_owned, metadata_only=True),
         Watch(ROUTE, enqueue_namespace_of_owned, metadata_only=True),
         *(Watch(kind, enqueue_namespace_of_owned, metadata_only=True) for kind in WORKLOAD_KINDS),
     )
@@ -75,9 +80,14 @@ class ArgoCDOperator:
 
     async def _install(self, instance: ArgoCDInstance, context: ControllerContext) -> None:
         cluster = context.cluster
+        if problem := config_maps.find_sign_on_problem(instance.spec):
+            await _update_status(instance, cluster, problem=problem, sign_on="Failed")
+            return
         try:
-            for name, data in parts.build_config_data(instance).items():
-                await self._write_config_map(instance, name, data, context)
+            for secret in settings_objects.build_secrets(instance):
+                await _create_or_correct_secret(secret, cluster)
+            for config_map in settings_objects.list_config_maps(instance):
+                await self._write_config_map(instance, config_map, context)
             await _apply_components(instance, cluster)
         except Invalid as error:  # only a change of the resource can fix it
             await _update_status(instance, cluster, problem=error.message)
@@ -85,26 +95,30 @@ class ArgoCDOperator:
         await _update_status(instance, cluster)
 
     async def _write_config_map(
-        self, instance: ArgoCDInstance, name: str, data: Mapping[str, str], context: ControllerContext
+        self, instance: ArgoCDInstance, config_map: OwnedConfigMap, context: ControllerContext
     ) -> None:
-        cluster, desired = context.cluster, {**parts.build_config_map(instance, name), "data": dict(data)}
-        live = await cluster.get(key_of(desired))
+        cluster, desired = context.cluster, settings_objects.build_config_map(instance, config_map)
+        key, where = key_of(desired), f"ArgoCD {instance.namespace}/{instance.name}"
+        live = await cluster.get(key)
         if live is None:
-            log.info("ArgoCD %s/%s: creating ConfigMap %s", instance.namespace, instance.name, name)
+            log.info("%s: creating ConfigMap %s", where, config_map.name)
             await cluster.create(desired)
-            self._written[key_of(desired)] = data
+            self._written[key] = config_map.initial_data
             return
-        references = _merge_owner_references(
-            live["metadata"].get("ownerReferences") or [], instance.build_owner_reference()
-        )
-        edited_keys = find_edited_keys(self._written.get(key_of(desired)), live.get("data") or {})
-        if live.get("data") != data or references != live["metadata"].get("ownerReferences"):
-            # argo: the data is replaced completely, which removes what others added
+        if config_map.correct is None:
+            return
+        live_data = live.get("data") or {}
+        data = config_map.correct(live_data)
+        references = live["metadata"].get("ownerReferences") or []
+        if config_map.restores_owner:
+            references = _restore_owner(references, instance.build_owner_reference())
+        edited_keys = find_edited_keys(self._written.get(key), live_data, data)
+        if live_data != data or references != (live["metadata"].get("ownerReferences") or []):
             metadata = {**live["metadata"], "ownerReferences": references}
-            log.info("ArgoCD %s/%s: ConfigMap %s differs: replacing it", instance.namespace, instance.name, name)
-            await cluster.replace({**live, "metadata": metadata, "data": dict(data)})
+            log.info("%s: ConfigMap %s differs: replacing it", where, config_map.name)
+            await cluster.replace({**live, "metadata": metadata, "data": data})
             await report_edits(live, edited_keys, instance.name, context)
-        self._written[key_of(desired)] = data
+        self._written[key] = data
 
 
 async def _list_instances(namespace: str, cluster: Cluster) -> list[ArgoCDInstance]:
@@ -123,17 +137,15 @@ def _age_sort_key(live: Manifest) -> tuple[str, str]:
     return live["metadata"]["creationTimestamp"], live["metadata"]["name"]
 
 
-def _merge_owner_references(references: list[Manifest], own_reference: Manifest) -> list[Manifest]:
-    """argo: owner references of others stay."""
-    other_references = [reference for reference in references if reference["kind"] != own_reference["kind"]]
-    # k8s: an object can have only one controller
-    if any(reference.get("controller") for reference in other_references):
-        own_reference = {**own_reference, "controller": False}
-    return [*other_references, own_reference]
+def _restore_owner(references: list[Manifest], own_reference: Manifest) -> list[Manifest]:
+    """argo: whatever the first owner is, it becomes the ArgoCD resource; its flags and all other owners stay."""
+    if not references:
+        return [own_reference]
+    names = {name: own_reference[name] for name in ("apiVersion", "kind", "name", "uid")}
+    return [{**references[0], **names}, *references[1:]]
 
 
 async def _apply_components(instance: ArgoCDInstance, cluster: Cluster) -> None:
-    await _create_if_absent(parts.build_admin_secret(instance), cluster)
     for manifest in (*parts.build_service_accounts(instance), parts.build_service(instance)):
         await cluster.apply(manifest, manager=FIELD_MANAGER, force=True)
     for field, manifest in parts.build_workloads(instance).items():
@@ -141,10 +153,12 @@ async def _apply_components(instance: ArgoCDInstance, cluster: Cluster) -> None:
     await _apply_or_delete(parts.build_route(instance), cluster, is_wanted=bool(instance.host))
 
 
-async def _create_if_absent(manifest: Manifest, cluster: Cluster) -> None:
-    """Create the object unless it exists."""
-    if await cluster.get(key_of(manifest)) is None:
-        await cluster.create(manifest)
+async def _create_or_correct_secret(desired: Manifest, cluster: Cluster) -> None:
+    live = await cluster.get(key_of(desired))
+    if live is None:
+        await cluster.create(desired)
+    elif (corrected := settings_objects.correct_secret(live, desired)) is not None:
+        await cluster.replace(corrected)
 
 
 async def _apply_or_delete(manifest: Manifest, cluster: Cluster, *, is_wanted: bool) -> None:
@@ -159,7 +173,21 @@ async def _apply_or_delete(manifest: Manifest, cluster: Cluster, *, is_wanted: b
             return
 
 
-async def _update_status(instance: ArgoCDInstance, cluster: Cluster, problem: str = "") -> None:
+async def _update_status(instance: ArgoCDInstance, cluster: Cluster, *, problem: str = "", sign_on: str = "") -> None:
+    states = await _read_component_states(instance, cluster)
+    if sign_on:
+        states["sso"] = sign_on
     host = "" if problem else instance.host
-    status = build_argocd_status(instance.live, host=host, components=instance.enabled_components, problem=problem)
+    status = build_argocd_status(instance.live, host=host, component_states=states, problem=problem)
     await update_status_if_changed(instance.live, status, cluster)
+
+
+async def _read_component_states(instance: ArgoCDInstance, cluster: Cluster) -> dict[str, str | None]:
+    """argo: a component is Running if its workload is there and ready, which it is at once here; else Unknown."""
+    states: dict[str, str | None] = {}
+    for field, manifest in parts.build_workloads(instance).items():
+        exists = await cluster.get(key_of(manifest)) is not None
+        states[field] = "Running" if exists else "Unknown"
+    if not instance.enabled_components["notificationsController"]:
+        states["notificationsController"] = None  # argo: only this component has no state while it is disabled
+    return states

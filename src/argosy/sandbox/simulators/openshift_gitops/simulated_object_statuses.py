@@ -92,13 +92,9 @@ def build_operator_version_status(live: Manifest) -> StatusFields:
 
 
 def build_argocd_status(
-    live: Manifest, *, host: str, components: Mapping[str, bool], problem: str = ""
+    live: Manifest, *, host: str, component_states: Mapping[str, str | None], problem: str = ""
 ) -> StatusFields:
-    """Build the status of an ArgoCD resource; `components` maps status fields to True if they are enabled."""
-    # argo: Running once all Pods are ready, Unknown for components that are not installed
-    component_states = {
-        component: "Running" if is_enabled else "Unknown" for component, is_enabled in components.items()
-    }
+    """Build the status of an ArgoCD resource; `component_states` maps status fields to states, None to remove one."""
     condition = _build_condition(live, "Reconciled", "Success", SIMULATED_NOTE)
     if problem:
         condition.update(status="False", reason="ErrorOccurred", message=f"{problem} ({SIMULATED_NOTE})")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
@@ -114,23 +115,42 @@ async def test_argocd_resource_changes_are_written_to_argocd_cm(cluster: Embedde
         assert (await live(cluster, POLICY))["data"]["policy.default"] == "role:readonly"
 
 
-@pytest.mark.parametrize("key", [SETTINGS, POLICY])
-async def test_direct_config_map_edit_is_reverted(cluster: EmbeddedCluster, until: Until, key: ResourceKey) -> None:
+async def test_direct_config_map_edit_is_reverted(cluster: EmbeddedCluster, until: Until) -> None:
     async with played(cluster):
         await until(lambda: available(cluster))
-        right = (await live(cluster, key))["data"]
-        first = next(iter(right))
-        await cluster.patch(key, {"data": {"mine": "1", first: "changed"}})
+        right = (await live(cluster, SETTINGS))["data"]
+        await cluster.patch(SETTINGS, {"data": {"mine": "1", "url": "changed"}})
 
         async def is_right() -> bool:
-            return (await live(cluster, key))["data"] == right
+            return (await live(cluster, SETTINGS))["data"] == right
 
         await until(is_right)
 
 
-async def test_lost_owner_reference_is_restored_and_a_foreign_one_is_kept(
+async def test_only_keys_of_argocd_rbac_cm_that_the_resource_sets_are_reverted(
     cluster: EmbeddedCluster, until: Until
 ) -> None:
+    async with played(cluster):
+        await until(lambda: available(cluster))
+        await cluster.patch(ARGOCD, {"spec": {"rbac": {"policy": "g, ml, role:admin\n", "scopes": None}}})
+
+        async def is_written() -> bool:
+            return (await live(cluster, POLICY))["data"]["policy.csv"] == "g, ml, role:admin\n"
+
+        await until(is_written)
+        await cluster.patch(POLICY, {"data": {"policy.csv": "changed", "scopes": "[email]", "policy.ml.csv": "mine"}})
+        await until(is_written)
+        await settled(cluster)
+        data = (await live(cluster, POLICY))["data"]
+        assert (data["scopes"], data["policy.ml.csv"]) == ("[email]", "mine")
+
+
+async def test_lost_owner_reference_is_restored_and_a_foreign_one_is_overwritten(
+    cluster: EmbeddedCluster, until: Until
+) -> None:
+    async def owners() -> list[str]:
+        return [reference["kind"] for reference in (await live(cluster, SETTINGS))["metadata"]["ownerReferences"]]
+
     async with played(cluster):
         await until(lambda: available(cluster))
         owner = await cluster.create(
@@ -140,10 +160,30 @@ async def test_lost_owner_reference_is_restored_and_a_foreign_one_is_kept(
         await cluster.patch(SETTINGS, {"metadata": {"ownerReferences": [foreign]}})
 
         async def is_repaired() -> bool:
-            references = (await live(cluster, SETTINGS))["metadata"]["ownerReferences"]
-            return [reference["kind"] for reference in references] == ["ConfigMap", "ArgoCD"]
+            return (await live(cluster, SETTINGS))["metadata"].get("ownerReferences", [{}])[0].get("kind") == "ArgoCD"
 
         await until(is_repaired)
+        assert await owners() == ["ArgoCD"]
+        await cluster.patch(SETTINGS, {"metadata": {"ownerReferences": None}})
+        await until(is_repaired)
+
+
+async def test_config_maps_that_users_fill_are_created_once(cluster: EmbeddedCluster, until: Until) -> None:
+    known_hosts, certificates = (
+        SETTINGS._replace(name=name) for name in ("argocd-ssh-known-hosts-cm", "argocd-tls-certs-cm")
+    )
+    async with played(cluster):
+        await until(lambda: available(cluster))
+        assert "github.com ssh-ed25519 " in (await live(cluster, known_hosts))["data"]["ssh_known_hosts"]
+        await cluster.patch(known_hosts, {"data": {"ssh_known_hosts": "mine"}})
+        await cluster.delete(certificates)
+
+        async def is_there_again() -> bool:
+            return await cluster.get(certificates) is not None
+
+        await until(is_there_again)
+        await settled(cluster)
+        assert (await live(cluster, known_hosts))["data"] == {"ssh_known_hosts": "mine"}
 
 
 async def test_deleted_config_map_is_recreated(cluster: EmbeddedCluster, until: Until) -> None:
@@ -224,6 +264,8 @@ async def test_another_namespace_gets_its_own_installation(cluster: EmbeddedClus
         await until(lambda: plays(cluster, "team", "cd-repo-server", "cd-server", "cd-application-controller"))
         deployments = await cluster.list(SERVER.group_kind, namespace="team")
         assert {deployment["metadata"]["name"] for deployment in deployments.items} == {"cd-repo-server", "cd-server"}
+        secret = await live(cluster, PASSWORD._replace(namespace="team", name="cd-default-cluster-config"))
+        assert base64.b64decode(secret["data"]["namespaces"]) == b"team", "it may deliver only to its own namespace"
         assert await cluster.get(ResourceKey("route.openshift.io", "Route", "team", "cd-server")) is None
 
 

@@ -6,14 +6,11 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.objects import read_yaml_documents
+from argosy.kube.objects import read_yaml, read_yaml_documents
 from argosy.sandbox.simulators.openshift_gitops import initial_objects
-from argosy.sandbox.simulators.openshift_gitops.argocd_instance_objects import (
-    ArgoCDInstance,
-    build_config_data,
-    build_workloads,
-)
+from argosy.sandbox.simulators.openshift_gitops.argocd_instance_objects import ArgoCDInstance, build_workloads
 from argosy.sandbox.simulators.openshift_gitops.config_maps import build_policy_data, build_settings_data
+from argosy.sandbox.simulators.openshift_gitops.settings_objects import build_config_data
 
 URL = "https://argocd.example.com"
 HEALTH = "resource.customizations.health"
@@ -61,9 +58,14 @@ def test_ignore_differences_are_written_as_yaml() -> None:
     }
     data = computed(resourceIgnoreDifferences=spec)
     prefix = "resource.customizations.ignoreDifferences"
-    assert data[f"{prefix}.all"] == "managedFieldsManagers:\n- kube-controller-manager\n"
-    assert data[f"{prefix}.apps_Deployment"] == "jsonPointers:\n- /spec/replicas\n"
-    assert data[f"{prefix}.Secret"] == "jqPathExpressions:\n- .data\n"
+    empty = {"jqpathexpressions": [], "jsonpointers": [], "managedfieldsmanagers": []}
+    expected = {
+        "all": {"managedfieldsmanagers": ["kube-controller-manager"]},
+        "apps_Deployment": {"jsonpointers": ["/spec/replicas"]},
+        "Secret": {"jqpathexpressions": [".data"]},
+    }
+    for kind, fields in expected.items():
+        assert read_yaml(data[f"{prefix}.{kind}"]) == {**empty, **fields}
 
 
 def test_empty_argocd_resource_yields_only_defaults() -> None:
@@ -156,7 +158,7 @@ def test_app_sync_sets_the_controller_reconciliation_timeout(written: str, secon
     ("spec", "host", "url"),
     [
         ({}, "", "https://team-server"),
-        ({"server": {"host": "cd.example.com"}}, "", "https://team-server"),
+        ({"server": {"host": "cd.example.com"}}, "", "https://cd.example.com"),
         (
             {"server": {"host": "cd.example.com", "route": {"enabled": True}}},
             "cd.example.com",
