@@ -92,6 +92,19 @@ async def test_clean_up_leaves_objects_that_the_project_forbids(cluster: Cluster
     assert await standing(cluster, JOBS) == ["theirs"]
 
 
+async def test_clean_up_releases_a_hook_that_the_project_forbids_by_now(cluster: Cluster) -> None:
+    hooks = [job("after", hook="PostDelete", policy="HookSucceeded")]
+    deletion = Deletion(cluster, hooks, finalizers=ALL_FINALIZERS[3:])
+    await deletion.step()
+    await finish_jobs(cluster)
+    await deletion.step()
+    deletion.may_run_hook = lambda _: "not permitted"
+    await deletion.step()
+    assert not deletion.finalizers
+    live = await cluster.get(ResourceKey(*JOBS, NAMESPACE, "after"))
+    assert live is not None and "finalizers" not in live["metadata"] and "deletionTimestamp" not in live["metadata"]
+
+
 async def test_clean_up_leaves_an_object_that_took_the_place_of_a_hook(cluster: Cluster) -> None:
     deletion = Deletion(
         cluster, [job("after", hook="PostDelete", policy="HookSucceeded")], finalizers=ALL_FINALIZERS[3:]
