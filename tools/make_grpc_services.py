@@ -19,7 +19,7 @@ from pathlib import Path
 from go_source import GoField, read_package
 from proto_source import ProtoField, ProtoFile, read_proto
 
-INTO = Path(__file__).parents[1] / "src/argosy/web/grpc_web/data"
+INTO = Path(__file__).parents[1] / "src/argosy/web/grpc/data"
 V1ALPHA1 = "github.com.argoproj.argo_cd.v3.pkg.apis.application.v1alpha1"
 # Full names are too long for a table and for error messages.
 SHORT_PACKAGES = {V1ALPHA1: "v1alpha1", "github.com.argoproj.argo_cd.server.settings.oidc": "oidc"}

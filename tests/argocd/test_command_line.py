@@ -16,8 +16,8 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from argosy.web.grpc_web.message_codec import decode_message
-from argosy.web.grpc_web.service_table import find_method
+from argosy.web.grpc.message_codec import decode_message
+from argosy.web.grpc.service_table import find_method
 from support.argocd.programs import ArgoCD, Installation, run_argocd
 from support.deadlines import HANG_SECONDS
 from support.demo import Demo, demo

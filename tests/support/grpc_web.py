@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
-from argosy.web.grpc_web.message_codec import decode_message, encode_message
-from argosy.web.grpc_web.service_table import find_method
+from argosy.web.grpc.message_codec import decode_message, encode_message
+from argosy.web.grpc.service_table import find_method
 from support.page_site import Client
 
 MEDIA = "application/grpc-web+proto"

@@ -12,11 +12,11 @@ from typing import Any, Final
 
 import orjson
 
-from argosy.web.grpc_web.call_status import CallError, StatusCode
-from argosy.web.grpc_web.codec_threads import CodecThreads
-from argosy.web.grpc_web.message_codec import decode_message
-from argosy.web.grpc_web.message_frames import MAX_STREAM_FRAMES, FrameSplitter
-from argosy.web.grpc_web.service_table import Method
+from argosy.web.grpc.call_status import CallError, StatusCode
+from argosy.web.grpc.codec_threads import CodecThreads
+from argosy.web.grpc.message_codec import decode_message
+from argosy.web.grpc.message_frames import MAX_STREAM_FRAMES, FrameSplitter
+from argosy.web.grpc.service_table import Method
 
 Event = MutableMapping[str, Any]
 MAX_FIRST_MESSAGE_BYTES: Final = 64 << 10

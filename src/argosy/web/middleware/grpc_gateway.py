@@ -20,12 +20,12 @@ from argosy.web import request_limits
 from argosy.web.auth.caller import BadCredential, Caller
 from argosy.web.authorization import NotAuthenticated
 from argosy.web.error_details import describe_error
-from argosy.web.grpc_web.call_status import CallError, CallStatus, StatusCode
-from argosy.web.grpc_web.codec_threads import MAX_INLINE_BYTES, CodecThreads
-from argosy.web.grpc_web.message_codec import decode_message
-from argosy.web.grpc_web.message_frames import HEADER_BYTES, split_frames
-from argosy.web.grpc_web.rest_requests import RestRequest, build_rest_request, build_stream_request
-from argosy.web.grpc_web.service_table import Method, find_method, list_services
+from argosy.web.grpc.call_status import CallError, CallStatus, StatusCode
+from argosy.web.grpc.codec_threads import MAX_INLINE_BYTES, CodecThreads
+from argosy.web.grpc.message_codec import decode_message
+from argosy.web.grpc.message_frames import HEADER_BYTES, split_frames
+from argosy.web.grpc.rest_requests import RestRequest, build_rest_request, build_stream_request
+from argosy.web.grpc.service_table import Method, find_method, list_services
 from argosy.web.middleware import request_head
 from argosy.web.middleware.grpc_client_stream import ClientStream
 from argosy.web.middleware.grpc_response import GrpcResponse, ResponseEncoding

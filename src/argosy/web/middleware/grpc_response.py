@@ -20,11 +20,11 @@ import orjson
 
 from argosy.errors import ManifestError
 from argosy.web.error_details import GRPC_CODES
-from argosy.web.grpc_web.call_status import CallError, CallStatus, StatusCode
-from argosy.web.grpc_web.codec_threads import CodecThreads
-from argosy.web.grpc_web.message_codec import encode_message
-from argosy.web.grpc_web.message_frames import encode_frame, encode_trailers
-from argosy.web.grpc_web.service_table import Method
+from argosy.web.grpc.call_status import CallError, CallStatus, StatusCode
+from argosy.web.grpc.codec_threads import CodecThreads
+from argosy.web.grpc.message_codec import encode_message
+from argosy.web.grpc.message_frames import encode_frame, encode_trailers
+from argosy.web.grpc.service_table import Method
 from argosy.web.middleware.response_headers import build_headers
 
 log = logging.getLogger(__name__)

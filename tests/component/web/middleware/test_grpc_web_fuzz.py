@@ -13,7 +13,7 @@ import pytest
 from argosy.kube.resource_key import ResourceKey
 from argosy.web.auth.authenticator import Authenticator
 from argosy.web.auth.passwords import PasswordHasher
-from argosy.web.grpc_web.service_table import list_methods
+from argosy.web.grpc.service_table import list_methods
 from support.grpc_native import call_native
 from support.grpc_web import Reply, ask, ask_raw, encode_request, frame
 from support.grpc_world import APPS, grpc_world

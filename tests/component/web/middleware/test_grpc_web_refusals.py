@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from argosy.web.grpc_web.rest_requests import MAX_PARAMETERS
+from argosy.web.grpc.rest_requests import MAX_PARAMETERS
 from argosy.web.request import RequestContext
 from argosy.web.responses import JsonResponse
 from argosy.web.route import Route, SignedIn

@@ -13,8 +13,8 @@ from urllib.parse import quote
 
 import orjson
 
-from argosy.web.grpc_web.call_status import CallError, StatusCode
-from argosy.web.grpc_web.service_table import Method, RestBinding
+from argosy.web.grpc.call_status import CallError, StatusCode
+from argosy.web.grpc.service_table import Method, RestBinding
 from argosy.web.query_text import unescape_query_text
 
 MAX_PARAMETERS: Final = 10_000  # values outside the path and the body of the REST request

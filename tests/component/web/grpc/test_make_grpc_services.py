@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.web.grpc_web.service_table import load_table
+from argosy.web.grpc.service_table import load_table
 from support.argocd.programs import find_folder
 
 ROOT = Path(__file__).parents[4]
@@ -41,6 +41,6 @@ def test_an_incomplete_proto_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_import_does_not_load_the_table() -> None:
-    script = "from argosy.web.grpc_web.service_table import load_table; print(load_table.cache_info().currsize)"
+    script = "from argosy.web.grpc.service_table import load_table; print(load_table.cache_info().currsize)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "0"

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.errors import ManifestError
-from argosy.web.grpc_web.message_codec import decode_message, encode_message
-from argosy.web.grpc_web.service_table import MESSAGE_TYPES, list_methods, load_table
+from argosy.web.grpc.message_codec import decode_message, encode_message
+from argosy.web.grpc.service_table import MESSAGE_TYPES, list_methods, load_table
 from support.examples import examples
 from support.protobuf_mutations import JUNK, fill
 

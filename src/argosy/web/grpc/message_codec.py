@@ -14,7 +14,7 @@ from argosy.kube.schema import protobuf_writer
 from argosy.kube.schema.builtin_go_struct_fields import Type
 from argosy.kube.schema.builtin_type_json_codec import decode_value
 from argosy.kube.schema.protobuf_reader import MessageReader
-from argosy.web.grpc_web.service_table import MESSAGE_TYPES
+from argosy.web.grpc.service_table import MESSAGE_TYPES
 
 
 class RequestMessageReader(MessageReader):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.web.grpc_web.service_table import find_method, list_methods, list_services, load_table
+from argosy.web.grpc.service_table import find_method, list_methods, list_services, load_table
 from argosy.web.route import RouteTree
 from support.page_site import a_site
 from support.route_table import build_routes

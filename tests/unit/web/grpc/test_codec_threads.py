@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from argosy.web.grpc_web.codec_threads import MAX_INLINE_BYTES, SIGNED_IN_THREADS, CodecThreads
+from argosy.web.grpc.codec_threads import MAX_INLINE_BYTES, SIGNED_IN_THREADS, CodecThreads
 from support.deadlines import HANG_SECONDS
 
 pytestmark = pytest.mark.anyio

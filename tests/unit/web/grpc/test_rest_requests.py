@@ -6,9 +6,9 @@ import orjson
 import pytest
 
 from argosy.errors import UserError
-from argosy.web.grpc_web.call_status import CallError
-from argosy.web.grpc_web.rest_requests import MAX_PARAMETER_BYTES, MAX_PARAMETERS, RestRequest, build_rest_request
-from argosy.web.grpc_web.service_table import find_method
+from argosy.web.grpc.call_status import CallError
+from argosy.web.grpc.rest_requests import MAX_PARAMETER_BYTES, MAX_PARAMETERS, RestRequest, build_rest_request
+from argosy.web.grpc.service_table import find_method
 from argosy.web.route import RouteTree
 from support.page_site import a_site
 from support.route_table import build_routes

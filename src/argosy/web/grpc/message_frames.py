@@ -1,4 +1,4 @@
-"""Frames of gRPC-Web: one flag byte, four bytes for the length, the message; the last frame has the trailers.
+"""Frames of gRPC and gRPC-Web: one flag byte, four for the length, the message; gRPC-Web has one with trailers, too.
 
 In: the body of a request, messages, a status. Out: messages, frames. Never: a compressed message.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from argosy.web.grpc_web.call_status import CallError, CallStatus, StatusCode
+from argosy.web.grpc.call_status import CallError, CallStatus, StatusCode
 
 HEADER_BYTES: Final = 5
 MAX_FRAMES: Final = 10_000  # in one request, those with trailers included

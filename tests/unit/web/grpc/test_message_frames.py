@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy.web.grpc_web.call_status import CallError, CallStatus, percent_encode
-from argosy.web.grpc_web.message_frames import MAX_FRAMES, encode_frame, encode_trailers, split_frames
+from argosy.web.grpc.call_status import CallError, CallStatus, percent_encode
+from argosy.web.grpc.message_frames import MAX_FRAMES, encode_frame, encode_trailers, split_frames
 
 
 def refuse(body: bytes) -> CallStatus:
