@@ -95,6 +95,10 @@ class CorruptSource(SourceError):
     """Objects of the repository are missing or damaged."""
 
 
+class UnnamedSubmodule(SourceError):
+    """A commit has a submodule for which .gitmodules has no path and URL."""
+
+
 class SourceTooLarge(SourceError):
     """The repository, or a file in it, exceeds the size limit."""
 

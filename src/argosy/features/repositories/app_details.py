@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from argosy.errors import LimitError, UserError
+from argosy.errors import LimitError, UnnamedSubmodule, UserError
 from argosy.gitops.application import read_source
 from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.render.kustomize.kustomization_file import KUSTOMIZATION_FILE_NAMES
@@ -38,7 +38,10 @@ def _walk_app_folders(tree: FileTree) -> Iterator[AppFolder]:
         folder_count += 1
         if folder_count > MAX_FOLDERS:
             raise LimitError(f"the repository has more than {MAX_FOLDERS} folders; enter the path of the application")
-        entries = tree.list_folder(folder)
+        try:
+            entries = tree.list_folder(folder)
+        except UnnamedSubmodule:
+            continue  # an error for the Applications that read it, not for the list
         names = {entry.name for entry in entries if entry.kind == "file"}
         if names & set(KUSTOMIZATION_FILE_NAMES):
             yield AppFolder(folder or ".", KUSTOMIZE)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from argosy.errors import CorruptSource, SourceError, SourceTooLarge
+from argosy.errors import CorruptSource, SourceError, SourceTooLarge, UnnamedSubmodule
 from argosy.gitops.application.file_tree_protocol import TreeEntry
 from argosy.gitops.application.gitmodules import GITMODULES_FILE, Submodule, read_gitmodules
 from argosy.gitops.source.git.object_reader import ObjectReader
@@ -99,7 +99,7 @@ class GitTree:
     def _check_may_be_empty(self, path: str) -> None:
         if self.empty_submodules is not None and path not in self.empty_submodules:
             message = f"no url found for submodule path '{path}' in .gitmodules"  # argo: git says so
-            raise SourceError(
+            raise UnnamedSubmodule(
                 f"{message}; add the submodule there, or remove it: git rm --cached {path}", where=self.objects.where
             )
 
