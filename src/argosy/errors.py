@@ -5,6 +5,7 @@ ArgosyError
 │   ├── ManifestError  LimitError  PatchError
 │   ├── RenderError    NoMatchingFile
 │   ├── SourceError    SourceUnreachable  SourceTimeout  SourceRefused  UnknownRef  CorruptSource  SourceTooLarge
+│   │   │              UnnamedSubmodule
 │   │   └── SignatureError  Unsigned  BadSignature  UnknownSigner  ExpiredSigner  SignerNotAllowed  CannotVerify
 │   └── PolicyError    a project, sync window or role refuses: exit code 5
 ├── ClusterError       the API server refused the request: carries code, reason and key

@@ -20,13 +20,15 @@ from argosy.errors import (
     SourceUnreachable,
     TransientError,
     UnknownRef,
+    UnnamedSubmodule,
     UserError,
 )
 from argosy.gitops.application import Application
 from argosy.gitops.application_client.app_state_reader import ApplicationReader
 
 MAX_SECONDS: Final = 30.0  # later errors are left to the controller
-_BEYOND_ACCESS: Final = (UnknownRef, CorruptSource, SourceTooLarge, SignatureError)  # the host answers, and lets us in
+# the host answers, and lets us in
+_BEYOND_ACCESS: Final = (UnknownRef, CorruptSource, SourceTooLarge, UnnamedSubmodule, SignatureError)
 
 
 async def check_sources_render(reader: ApplicationReader, app: Application) -> None:
