@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import pytest
 
+from argosy.kube.objects import Manifest
 from support.argocd.comparison import find_differences
 from support.argocd.known_differences import find_unexplained
 from support.argocd.notification_controllers import NotificationControllers, run_notification_controllers
@@ -89,6 +90,13 @@ def push_settings(story: Story, **data: str) -> None:
     story.push(files)
 
 
+def build_failing_job(annotations: Mapping[str, str]) -> Manifest:
+    container = {"name": "fails", "image": "busybox", "command": ["sh", "-c", "exit 1"]}
+    spec = {"backoffLimit": 0, "template": {"spec": {"restartPolicy": "Never", "containers": [container]}}}
+    metadata = {"name": "fails", "annotations": dict(annotations)}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
+
+
 def read_records(side: Side, application: str) -> list[str]:
     """Return the keys of the annotation where a controller records what it sent, except what it could not send.
 
@@ -124,7 +132,8 @@ def test_messages_of_the_catalogue(
     push_settings(story, colour="green")
     story.refresh()
     check_messages(story, controllers, "successfully synced")
-    story.push({"invalid.yaml": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "Not a name"}}})
+    # Not an error that quotes a name: the catalogue puts messages into JSON as they are, which neither can send.
+    story.push({"hook.yaml": build_failing_job({"argocd.argoproj.io/hook": "PreSync"})})
     story.refresh()
     check_messages(story, controllers, "has failed")
 
@@ -136,9 +145,7 @@ def test_message_about_a_source_that_cannot_be_rendered(story: Story, controller
 
 
 def test_message_about_a_degraded_application(story: Story, controllers: NotificationControllers) -> None:
-    container = {"name": "fails", "image": "busybox", "command": ["sh", "-c", "exit 1"]}
-    job_spec = {"backoffLimit": 0, "template": {"spec": {"restartPolicy": "Never", "containers": [container]}}}
-    story.push({"job.yaml": {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "fails"}, "spec": job_spec}})
+    story.push({"job.yaml": build_failing_job({})})
     story.deliver(automated={}, metadata=subscribe_to_catalogue("plain"))
     check_messages(story, controllers, "degraded")
 
