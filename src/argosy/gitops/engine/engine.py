@@ -141,7 +141,7 @@ class Engine:
             self.cluster, self.cache, namespace, clock.now, self._is_fully_cached
         )
         self.application_sets.claims = self.controller.claims
-        self.local_repositories = LocalRepositoryPoller(self.cache, self.repositories, clock, self._enqueue_after_push)
+        self.local_repositories = LocalRepositoryPoller(self.repositories, clock, self._enqueue_after_push)
         for part in (self.quotable_secrets, self.counters, self.local_repositories, self.controller,
                      self.application_sets, self.clusters, self):  # fmt: skip
             self.watched.add_watches(part.watches)
