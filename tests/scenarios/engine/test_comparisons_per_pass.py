@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
+from support.deadlines import HANG_SECONDS
 from support.engine import Room, config_map
 
 pytestmark = pytest.mark.anyio
@@ -42,6 +44,23 @@ async def test_sync_in_waves_is_compared_once_per_pass(room: Room, comparisons: 
     await room.until_synced()
     await room.until_over()
     assert len(comparisons) > 1 and max(comparisons) == 1
+
+
+async def test_change_that_a_pass_reads_causes_no_further_pass(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    controller, queue = room.engine.controller, room.engine.queue
+    run_pass = controller._run_pass
+
+    async def run_pass_after_a_change(key: Any, context: Any) -> Any:
+        queue.add(key)
+        return await run_pass(key, context)
+
+    monkeypatch.setattr(controller, "_run_pass", run_pass_after_a_change)
+    room.repository.push({"app/settings.yaml": config_map(a="1")})
+    await room.deliver()
+    await room.until(lambda status: status["sync"]["status"] == "OutOfSync")
+    async with asyncio.timeout(HANG_SECONDS):
+        while not queue.is_idle:
+            await asyncio.sleep(0.01)
 
 
 async def test_rollback_is_compared_besides_the_target_until_it_is_over(room: Room, comparisons: list[int]) -> None:

@@ -127,6 +127,7 @@ class Engine:
             self.cache,
             delivery_turns,
             self.queue.add,
+            self.queue.restart,
             self.counters.count_reconcile,
             options.event_reasons,
         )

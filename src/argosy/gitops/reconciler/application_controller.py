@@ -58,13 +58,17 @@ class ApplicationController:
         cache: InformerCache,
         handover: DeliveryHandover,
         enqueue: Callable[[ResourceKey], None],
+        restart_turn: Callable[[ResourceKey], None],
         on_pass_finished: OnPassFinished,
         event_reasons: Collection[str] = ALL_EVENT_REASONS,
     ) -> None:
-        """`cache`: of the cluster with the Applications. Events with other reasons are not written."""
+        """`cache`: of the cluster with the Applications. `restart_turn`: called when a pass begins to read the state
+        of an Application. Events with other reasons are not written.
+        """
         self.reconciler, self.settings_watcher = reconciler, settings_watcher
         self.cache, self.handover, self.memos = cache, handover, reconciler.memos
-        self._enqueue, self._on_pass_finished, self._event_reasons = enqueue, on_pass_finished, event_reasons
+        self._enqueue, self._restart_turn = enqueue, restart_turn
+        self._on_pass_finished, self._event_reasons = on_pass_finished, event_reasons
         self.claims: ApplicationClaims | None = None  # set if several replicas share the Applications
         self.claim_queue: ClaimQueue | None = None  # set together with `claims`
         self._fault_log, self._ignored_updates = SettingFaultLog(), IgnoredUpdateFilter(settings_watcher)
@@ -244,6 +248,7 @@ class ApplicationController:
         self.handover.memos.forget(key)
 
     async def _run_pass(self, key: ResourceKey, context: ControllerContext) -> ReconcileResult | None:
+        self._restart_turn(key)  # changes that enqueued it before, such as those that the last pass made, are read now
         # Our own last write may be newer than the cached version.
         manifest = self.reconciler.cluster.find_newest(key, self.cache.get(key))
         self._in_progress[key] = None

@@ -194,6 +194,18 @@ class WorkQueue:
             with contextlib.suppress(ValueError):  # `_wake_one` removes it
                 self._waiters.remove(waiter)
 
+    def restart(self, key: ResourceKey) -> None:
+        """Start the turn of a key in process again: its owner reads all state anew, so what was added before is done.
+
+        Like `take`, this cancels a delay.
+        """
+        if key not in self._processing:
+            return
+        self._dirty.discard(key)
+        self._urgent.discard(key)
+        if delayed := self._delayed.pop(key, None):
+            delayed[1].cancel()
+
     def done(self, key: ResourceKey) -> None:
         since = self._processing.pop(key, None)
         self.last_progress_at = self._clock.monotonic()

@@ -44,6 +44,31 @@ async def test_key_added_while_processed_is_queued_again_when_done() -> None:
     assert len(queue) == 0
 
 
+async def test_key_added_before_its_turn_restarts_is_not_queued_again(clock: Any) -> None:
+    queue = WorkQueue(clock=clock)
+    queue.add(A)
+    assert await queue.take() == A
+    queue.add(A, is_urgent=True)
+    queue.add_after(A, 10)
+    queue.restart(A)
+    queue.done(A)
+    assert len(queue) == 0 and clock.waits() == []
+    queue.add(A)
+    queue.restart(A)  # it is not in process
+    assert len(queue) == 1 and await queue.take() == A
+
+
+async def test_key_added_after_its_turn_restarted_is_queued_again_when_done() -> None:
+    queue = WorkQueue()
+    queue.add(A)
+    assert await queue.take() == A
+    queue.add(A)
+    queue.restart(A)
+    queue.add(A)
+    queue.done(A)
+    assert len(queue) == 1
+
+
 async def test_earliest_of_several_delays_wins(clock: Any) -> None:
     queue = WorkQueue(clock=clock)
     queue.add_after(A, 10)
