@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
 from argosy.errors import AddressRefused
+from argosy.kube.objects.short_text_result_cache import cache_short_texts
 
 MAX_URL_LENGTH = 8192
+MAX_CACHED_URLS = 2000
 DEFAULT_PORTS = {"https": 443, "http": 80, "ssh": 22}
 _SCP = re.compile(r"(?:(?P<user>[^@:/\[\]]+)@)?(?P<host>[^@:/\[\]]+):(?P<path>[^\\]*)")
 _HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]")
@@ -85,6 +87,7 @@ class RepositoryUrl:
         return self.parts[count:] if self.segments[:count] == prefix.segments else None
 
 
+@cache_short_texts(MAX_CACHED_URLS)  # each pass parses the URLs of its sources and of its project
 def parse_url(text: str) -> RepositoryUrl:
     """Parse https://, http://, ssh://, file://, `user@host:path` and absolute paths."""
     text = text.strip(" ")

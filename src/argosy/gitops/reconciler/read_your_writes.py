@@ -125,8 +125,6 @@ class ReadYourWritesClient(ForwardingCluster):
         if key.group_kind in DEFINING_KINDS:
             self._kinds_until = 0.0
         self._deletions.pop(key, None)
-        if key.group_kind in EVENT_KINDS:
-            return manifest  # Events are not watched, so they would never be dropped
         if key in self._deleted_uids and self._deleted_uids[key] == manifest["metadata"].get("uid"):
             return manifest  # already deleted; no more watch events will come
         if numeric_version(manifest):  # k8s: only numeric versions can be compared
@@ -167,12 +165,13 @@ class ReadYourWritesClient(ForwardingCluster):
     # -- writing ------------------------------------------------------------------------------------------------
 
     async def _send(self, call: Call, send: Send[T]) -> T:
-        return await (run_write(send, str(call)) if call.is_write else send())
+        return await (run_write(send, call) if call.is_write else send())
 
     async def _write(self, call: Call, send: Send[Manifest]) -> Manifest:
         """Remember what was written. The response for a subresource is another object, such as an Eviction."""
         key = call.key
-        if key is None or call.is_dry_run or call.subresource_of:
+        # Events are not watched, so they would never be dropped.
+        if key is None or call.is_dry_run or call.subresource_of or key.group_kind in EVENT_KINDS:
             return await super()._write(call, send)
         self._calls_in_flight[key] += 1
         try:

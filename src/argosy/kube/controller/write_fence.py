@@ -44,10 +44,13 @@ def require_permit(permit: WritePermit) -> Iterator[None]:
         _current_permit.reset(token)
 
 
-async def run_write(call: Callable[[], Awaitable[T]], description: str) -> T:
-    """Run a mutating call with the permit of the current task; without a permit, run it unchecked."""
+async def run_write(call: Callable[[], Awaitable[T]], description: object) -> T:
+    """Run a mutating call with the permit of the current task; without a permit, run it unchecked.
+
+    The description is only formatted for a permit.
+    """
     permit = _current_permit.get()
-    return await (call() if permit is None else permit.run_write(call, description))
+    return await (call() if permit is None else permit.run_write(call, str(description)))
 
 
 class FencedStep:
