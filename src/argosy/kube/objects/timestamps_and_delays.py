@@ -14,7 +14,8 @@ MAX_CLOCK_SKEW: Final = timedelta(seconds=10)
 
 def format_timestamp(time: datetime, timespec: str = "seconds") -> str:
     """Format a time as RFC 3339 in UTC, ending in Z. k8s: whole seconds; MicroTime fields need microseconds."""
-    return time.astimezone(UTC).isoformat(timespec=timespec).replace("+00:00", "Z")
+    in_utc = time if time.tzinfo is UTC else time.astimezone(UTC)
+    return in_utc.isoformat(timespec=timespec)[: -len("+00:00")] + "Z"
 
 
 def backoff_delay(first_delay: float, factor: float, exponent: int, max_delay: float) -> float:

@@ -108,7 +108,7 @@ def sort_elements(node: Tree) -> Tree:
     names = sorted(node)
     if names[-1] >= "g":
         names.sort(key=element_sort_key)
-    return {name: node[name] for name in names}
+    return node if names == list(node) else {name: node[name] for name in names}
 
 
 def parse_tree(raw: Any) -> Tree:
@@ -120,12 +120,14 @@ def parse_tree(raw: Any) -> Tree:
 
 
 def _parse_node(raw: Any) -> Tree:
-    if not isinstance(raw, Mapping):
+    if type(raw) is not dict and not isinstance(raw, Mapping):  # almost always a dict; the other check is slow
         raise PatchError(f"fields must be a map, not {type(raw).__name__}")
     node: Tree = {}
     for name, child in raw.items():
         if name == SELF:
             node[SELF] = LEAF
+        elif name.startswith("f:"):  # canonical, and by far the most frequent
+            node[name] = _parse_node(child) if child else LEAF
         elif (element := canonicalize(name)) is not None:
             node[element] = _parse_node(child) if child else LEAF
     return LEAF if len(node) == 1 and SELF in node else sort_elements(node)

@@ -7,8 +7,7 @@ Never: changes a field other than metadata.managedFields.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from argosy.errors import PatchError
 from argosy.kube.objects import Manifest
@@ -43,8 +42,7 @@ UNOWNED_FIELDS: Final = FieldSet.from_paths(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Manager:
+class Manager(NamedTuple):
     """One entry of managedFields. `time` is empty if the manager's writes never changed anything."""
 
     name: str
@@ -169,7 +167,7 @@ def _current_managers(live: Manifest | None, new: Manifest, subresource: str) ->
         if live is None or sent_entries != (live.get("metadata") or {}).get("managedFields"):
             try:
                 managers = read_managers(new)
-                return [replace(manager, fields=FieldSet(manager.fields.tree)) for manager in managers]
+                return [manager._replace(fields=FieldSet(manager.fields.tree)) for manager in managers]
             except PatchError:
                 pass
     return read_managers(live) if live is not None else []
@@ -189,7 +187,11 @@ def take_over(
     changed, removed = compare(old, new, shape)
     if ignored_fields is not None:
         changed, removed = remove_subtrees(changed, ignored_fields.tree), remove_subtrees(removed, ignored_fields.tree)
-    kept = remove_owned_fields(fit_managers_to_shape(managers, shape), FieldSet(union(changed, removed)))
+    kept = (
+        remove_owned_fields(fit_managers_to_shape(managers, shape), FieldSet(union(changed, removed)))
+        if managers
+        else []
+    )
     gained = FieldSet(difference(changed, UNOWNED_FIELDS.tree))
     if not gained:
         return kept
@@ -199,7 +201,7 @@ def take_over(
             gained |= manager.fields
         else:
             result.append(manager)
-    return [*result, replace(writer, fields=gained)]
+    return [*result, writer._replace(fields=gained)]
 
 
 def fit_managers_to_shape(managers: Sequence[Manager], shape: Shape) -> list[Manager]:
@@ -207,7 +209,7 @@ def fit_managers_to_shape(managers: Sequence[Manager], shape: Shape) -> list[Man
     result: list[Manager] = []
     for manager in managers:
         tree = fit_tree_to_shape(manager.fields.tree, shape)
-        result.append(manager if tree is manager.fields.tree else replace(manager, fields=FieldSet(tree)))
+        result.append(manager if tree is manager.fields.tree else manager._replace(fields=FieldSet(tree)))
     return result
 
 
@@ -219,7 +221,7 @@ def remove_owned_fields(managers: Sequence[Manager], fields: FieldSet) -> list[M
     for manager in managers:
         remaining = manager.fields - fields
         if remaining:
-            kept.append(manager if remaining == manager.fields else replace(manager, fields=remaining))
+            kept.append(manager if remaining == manager.fields else manager._replace(fields=remaining))
     return kept
 
 
@@ -243,7 +245,7 @@ def _cap_updaters(managers: list[Manager]) -> list[Manager]:
             managers_by_identity[bucket.identity] = managers_by_identity.pop(first_manager.identity)
         merged = manager.fields | managers_by_identity[bucket.identity].fields
         managers_by_identity.pop(manager.identity)
-        managers_by_identity[bucket.identity] = replace(bucket, fields=merged)
+        managers_by_identity[bucket.identity] = bucket._replace(fields=merged)
         excess -= 1
     return list(managers_by_identity.values())
 

@@ -7,7 +7,6 @@ Never: mutates its input; reads the clock.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from argosy.errors import Conflict, PatchError
@@ -188,7 +187,7 @@ def _merge_and_own(
     if own_fields:
         # k8s: the time is that of the manager's last apply that changed the object, empty if none did.
         time = now if changes_something else previous.time if previous is not None else ""
-        owners.append(replace(applier, fields=own_fields, time=time))
+        owners.append(applier._replace(fields=own_fields, time=time))
     return merged if previous is None else drop_emptied(merged), owners
 
 

@@ -27,9 +27,9 @@ def record_creator(
     served: ApiKind, sent_manifest: Manifest, new: Manifest, call: RegistryCall, clock: Clock
 ) -> Manifest:
     """k8s: a creator owns the fields it sent and their defaults, not fields set by the server, nor a status."""
-    tracked_manifest = drop_status(sent_manifest) if served.resource.find_subresource("status") else sent_manifest
-    managed_fields = record_owner(served, None, tracked_manifest, call, clock)["metadata"].get("managedFields")
-    metadata = {**new["metadata"], "managedFields": managed_fields}
+    owned_manifest = drop_status(sent_manifest) if served.resource.find_subresource("status") else sent_manifest
+    tracked_manifest = _record_update(served, None, owned_manifest, call, clock)
+    metadata = {**new["metadata"], "managedFields": tracked_manifest["metadata"].get("managedFields")}
     return {**new, "metadata": meta.order_metadata(metadata)}
 
 
@@ -37,7 +37,14 @@ def record_owner(
     served: ApiKind, old: Manifest | None, new: Manifest, call: RegistryCall, clock: Clock, subresource: str = ""
 ) -> Manifest:
     """Record that the caller owns the fields that the update changes."""
-    tracked_manifest = record_update(
+    tracked_manifest = _record_update(served, old, new, call, clock, subresource)
+    return {**tracked_manifest, "metadata": meta.order_metadata(tracked_manifest["metadata"])}
+
+
+def _record_update(
+    served: ApiKind, old: Manifest | None, new: Manifest, call: RegistryCall, clock: Clock, subresource: str = ""
+) -> Manifest:
+    return record_update(
         old,
         new,
         empty_object=served.zero_value,
@@ -47,7 +54,6 @@ def record_owner(
         now=format_timestamp(clock()),
         shape=served.shape,
     )
-    return {**tracked_manifest, "metadata": meta.order_metadata(tracked_manifest["metadata"])}
 
 
 def merge_applied(

@@ -11,7 +11,7 @@ import binascii
 import ipaddress
 import re
 from collections.abc import Callable
-from datetime import date, datetime
+from datetime import date, datetime, time
 from urllib.parse import urlsplit
 
 FormatCheck = Callable[[str], bool]
@@ -33,7 +33,7 @@ def _build_parser_check(parse: Callable[[str], object]) -> FormatCheck:
     return check
 
 
-_DATETIME_PATTERN = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(\.\d+)?([Zz]|[+-]\d\d:?\d\d)?", re.ASCII)
+_DATETIME_PATTERN = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d):(\d\d):(\d\d)(\.\d+)?([Zz]|[+-]\d\d:?\d\d)?", re.ASCII)
 
 
 def _is_datetime(text: str) -> bool:
@@ -42,7 +42,7 @@ def _is_datetime(text: str) -> bool:
         return False
     try:
         date.fromisoformat(match.group(1))
-        datetime.strptime(match.group(2), "%H:%M:%S")
+        time(int(match.group(2)), int(match.group(3)), int(match.group(4)))
     except ValueError:
         return False
     return True
