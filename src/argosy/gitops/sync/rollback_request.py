@@ -28,7 +28,8 @@ def build_rollback_request(
     sources = many or ([single] if single else [])
     if not sources:
         raise ManifestError("it has no source; choose another entry", where=fields.where)
-    sync: dict[str, Any] = {"syncStrategy": {"apply": {}}, "prune": prune, "dryRun": dry_run}
+    sync: dict[str, Any] = {"syncStrategy": {"apply": {}}}
+    sync |= {name: True for name, is_set in (("prune", prune), ("dryRun", dry_run)) if is_set}  # argo: omits false
     # argo: next to `sources` an entry has an empty `source`
     parts = ("revisions", "sources") if many else ("revision", "source")
     sync |= {name: entry[name] for name in parts if entry.get(name)}

@@ -30,3 +30,12 @@ def test_rollback_to_multiple_sources_has_no_single_source() -> None:
 def test_history_entry_without_a_source_cannot_be_rolled_back_to() -> None:
     with pytest.raises(ManifestError, match="history entry 5: it has no source"):
         build_rollback_request({"id": 5, "revision": "abc"})
+
+
+@pytest.mark.parametrize("options", [{}, {"prune": True}, {"dry_run": True}])
+def test_only_options_that_are_set_are_written(options: dict[str, bool]) -> None:
+    """argo: false values are omitted."""
+    sync = build_rollback_request(ONE, **options).wire["sync"]
+    assert [name for name in ("prune", "dryRun") if name in sync] == [
+        {"prune": "prune", "dry_run": "dryRun"}[name] for name in options
+    ]
