@@ -124,7 +124,10 @@ realcluster: .bytecode  ## build a real kube-apiserver with etcd and controllers
 	$(PYTEST) --tier realcluster --ignore tests/proofs $(ARGS)
 	ARGOSY_PROOF_SCALE=1 $(PYTEST) --tier realcluster tests/proofs $(ARGS)
 
-# Builds Argo CD from its Go module once. Only `make test-argocd` uses it.
+# Another version of Argo CD than the tested one, such as v2.14.21, for the commands below that run it; the end-to-end tests are those of the tested version.
+export ARGOSY_ARGOCD_VERSION
+
+# Builds Argo CD from its Go module once. Only the commands below use it.
 argocd: install  ## build the real Argo CD into a cache, to test beside it; needs Go, and redis-server with apt
 	@sh tests/argocd/build.sh
 	@command -v redis-server > /dev/null || $(APT) redis-server > /dev/null 2>&1 \
@@ -133,7 +136,7 @@ argocd: install  ## build the real Argo CD into a cache, to test beside it; need
 argocd-operator: install  ## build the real operator of OpenShift GitOps into a cache, to test beside it; needs Go
 	@sh tests/argocd/build_operator.sh
 
-test-argocd: argocd .bytecode  ## deliver the same Applications with Argo CD and with argosy, and compare
+test-argocd: argocd .bytecode  ## deliver the same Applications with Argo CD and argosy, and compare; ARGOSY_ARGOCD_VERSION=v2.14.21: an older one
 	$(PYTEST) --tier argocd $(HANGS) $(ARGS)
 
 compare-argocd: argocd  ## deliver the Applications of APPS=FOLDER with both, and print what differs; without APPS, run both

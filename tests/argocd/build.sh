@@ -1,21 +1,27 @@
 #!/bin/sh
 # Builds Argo CD, its end-to-end tests and kustomize, once, from Go modules, into a cache outside the checkout.
 # The cache keeps Argo CD's source too: its manifests, its test data, and the folder in which its end-to-end tests run.
-# Usage: build.sh [VERSION]
+# Of another version than the tested one it builds everything but the end-to-end tests.
+# Usage: [ARGOSY_ARGOCD_VERSION=VERSION] build.sh [VERSION]
 set -eu
 
-version=${1:-v3.5.6}
+tested=v3.5.6
+version=${1:-${ARGOSY_ARGOCD_VERSION:-$tested}}
+version="v${version#v}"
 module="github.com/argoproj/argo-cd/v$(echo "${version#v}" | cut -d. -f1)"
-kustomize="sigs.k8s.io/kustomize/kustomize/v5@v5.6.0"  # newer ones need a newer Go
+case "$version" in
+    v2.*) kustomize=v5.4.3 ;;  # the one in the image of Argo CD 2.14
+    *) kustomize=v5.6.0 ;;  # the one in the image of Argo CD 3.0; newer ones need a newer Go
+esac
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/argosy/argocd/$version"
 source="$cache/source"
 
-if [ -x "$cache/argocd" ] && [ -x "$cache/kustomize" ] && [ -x "$cache/e2e.test" ]; then
+if [ -x "$cache/argocd" ] && [ -x "$cache/kustomize" ] && { [ "$version" != "$tested" ] || [ -x "$cache/e2e.test" ]; }; then
     echo "argocd: $version is in $cache"
     exit 0
 fi
 if ! command -v go >/dev/null 2>&1; then
-    echo "argocd: go is not in PATH; install Go 1.25 or newer, then run this again" >&2
+    echo "argocd: go is not in PATH; install Go 1.26 or newer, then run this again" >&2
     exit 3
 fi
 mkdir -p "$cache"
@@ -28,6 +34,12 @@ download() {
 if [ ! -d "$source" ]; then
     echo "argocd: downloading the source of $version"
     folder=$(download "$module@$version")
+    if [ -z "$folder" ]; then
+        echo "argocd: there is no $module@$version; newest versions:" >&2
+        (cd "$cache" && go list -m -versions "$module") | tr ' ' '\n' | grep -v -e - | tail -n 8 >&2
+        rmdir "$cache"
+        exit 2
+    fi
     rm -rf "$source.new"
     cp -r "$folder" "$source.new"
     chmod -R u+w "$source.new"
@@ -56,10 +68,12 @@ build() {
 }
 
 build argocd "build -trimpath" ./cmd
-build e2e.test "test -c -vet=off" ./test/e2e
+if [ "$version" = "$tested" ]; then
+    build e2e.test "test -c -vet=off" ./test/e2e
+fi
 if [ ! -x "$cache/kustomize" ]; then
     echo "argocd: building kustomize"
-    (cd "$cache" && CGO_ENABLED=0 GOBIN="$cache/.gobin" go install "$kustomize")
+    (cd "$cache" && CGO_ENABLED=0 GOBIN="$cache/.gobin" go install "sigs.k8s.io/kustomize/kustomize/v5@$kustomize")
     mv "$cache/.gobin/kustomize" "$cache/kustomize"
     rmdir "$cache/.gobin"
 fi

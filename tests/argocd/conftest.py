@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from support.argocd.known_differences import load_known_differences, stories_by_entry
+from support.argocd.known_differences import list_unused_names, stories_by_entry
 from support.argocd.pair import Pair, run_pair
-from support.argocd.programs import Installation, find_installation
+from support.argocd.programs import VERSION, Installation, find_installation
 from support.argocd.story import Story
 
 HERE = Path(__file__).parent
@@ -22,7 +22,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     is_complete = files == set(HERE.glob("test_*.py")) and not session.config.getoption("keyword")
     if not is_complete or session.testsfailed or session.config.option.collectonly:
         return
-    if unused_names := [entry.name for entry in load_known_differences() if entry.name not in stories_by_entry]:
+    if unused_names := list_unused_names():
         print(f"\nknown_differences.toml: no story needs {', '.join(unused_names)}; remove it")
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
@@ -31,7 +31,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print which stories needed which known differences, to see what an entry of the table accepts."""
     if stories_by_entry:
         stories = {story for counts in stories_by_entry.values() for story in counts}
-        terminalreporter.section(f"known differences of {len(stories)} stories")
+        terminalreporter.section(f"known differences of {len(stories)} stories from Argo CD {VERSION}")
     for name, counts in sorted(stories_by_entry.items()):
         lines = ", ".join(f"{story} ({count})" for story, count in sorted(counts.items()))
         terminalreporter.write_line(f"{name}: {lines}")

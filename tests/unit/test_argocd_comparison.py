@@ -9,7 +9,7 @@ import pytest
 
 from support.argocd.cli import Answer, align_lines, read_output
 from support.argocd.comparison import Difference, compare_objects, find_differences, normalize_status
-from support.argocd.known_differences import find_unexplained, load_known_differences
+from support.argocd.known_differences import KnownDifference, find_unexplained, load_known_differences
 from support.paths import ROOT
 
 NOW, LATER = "2026-01-01T00:00:00Z", "2026-01-01T00:00:09Z"
@@ -68,6 +68,13 @@ def test_only_known_differences_are_explained() -> None:
         )
     )
     assert [difference.path for difference in find_unexplained("any", differences)] == ["status.sync.status"]
+
+
+def test_difference_of_an_older_version_is_explained_for_that_version_only() -> None:
+    entry = KnownDifference("old", r"2\.14\..*", ".*", "status", ".*", ".*", "a reason")
+    difference = Difference("models", "status", None, "Synced")
+    assert entry.explains("any", difference, "v2.14.21")
+    assert not entry.explains("any", difference, "v3.5.6")
 
 
 def test_every_known_difference_is_documented() -> None:

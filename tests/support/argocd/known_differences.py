@@ -1,7 +1,7 @@
 """The differences from Argo CD that are kept, with their reasons: the table that the stories read.
 
-In: known_differences.toml, the differences of a story. Out: the differences without a reason. Never: hides a difference
-of a story that the table does not name.
+In: known_differences.toml, the version of Argo CD that runs, the differences of a story. Out: the differences without a
+reason. Never: hides a difference of a story or of a version that the table does not name.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 
 from support.argocd.comparison import Difference
+from support.argocd.programs import TESTED_VERSION, VERSION
 from support.paths import TESTS
 
 _FILE: Final = TESTS / "argocd/known_differences.toml"
@@ -24,15 +25,17 @@ class KnownDifference(NamedTuple):
     """Regular expressions that must match completely. `argocd` and `argosy` match values; a missing value is empty."""
 
     name: str
+    versions: str
     stories: str
     paths: str
     argocd: str
     argosy: str
     reason: str
 
-    def explains(self, story: str, difference: Difference) -> bool:
+    def explains(self, story: str, difference: Difference, version: str = VERSION) -> bool:
         return (
-            _matches(self.stories, story)
+            _matches(self.versions, version.removeprefix("v"))
+            and _matches(self.stories, story)
             and _matches(self.paths, difference.path)
             and _matches(self.argocd, difference.argocd)
             and _matches(self.argosy, difference.argosy)
@@ -49,6 +52,7 @@ def load_known_differences() -> tuple[KnownDifference, ...]:
     return tuple(
         KnownDifference(
             name,
+            table.get("versions", ".*"),
             table.get("stories", ".*"),
             table["paths"],
             table.get("argocd", ".*"),
@@ -57,6 +61,14 @@ def load_known_differences() -> tuple[KnownDifference, ...]:
         )
         for name, table in tables.items()
     )
+
+
+def list_unused_names() -> list[str]:
+    """Return the entries that no story of this run needed: of the tested version all, of an older one only its own."""
+    entries = [entry for entry in load_known_differences() if _matches(entry.versions, VERSION.removeprefix("v"))]
+    if VERSION != TESTED_VERSION:
+        entries = [entry for entry in entries if not _matches(entry.versions, TESTED_VERSION.removeprefix("v"))]
+    return [entry.name for entry in entries if entry.name not in stories_by_entry]
 
 
 def find_unexplained(story: str, differences: Iterable[Difference]) -> list[Difference]:

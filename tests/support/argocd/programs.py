@@ -25,7 +25,8 @@ from support.deadlines import wait_until
 from support.failure_report import record_log
 from support.paths import VENV
 
-VERSION: Final = "v3.5.6"
+TESTED_VERSION: Final = "v3.5.6"  # as in tests/argocd/build.sh
+VERSION: Final = f"v{(os.environ.get('ARGOSY_ARGOCD_VERSION') or TESTED_VERSION).removeprefix('v')}"
 # Not from HOME, which tests change.
 CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME") or f"{pwd.getpwuid(os.getuid()).pw_dir}/.cache", "argosy/argocd")
 EXPORTED_CONDITIONS: Final = ("--metrics-application-conditions", "ComparisonError,SyncError")
@@ -56,12 +57,13 @@ def find_folder(version: str = VERSION) -> Path:
     return CACHE / version
 
 
-def find_missing_program(version: str = VERSION) -> str:
+def find_missing_program(version: str = VERSION, also: Sequence[str] = ()) -> str:
     """Return a message that names a program that `make argocd` has not built or installed; empty if all are there."""
     folder = find_folder(version)
-    for program in ("argocd", "kustomize", "argocd-server"):
+    command = "make argocd" if version == TESTED_VERSION else f"make argocd ARGOSY_ARGOCD_VERSION={version}"
+    for program in ("argocd", "kustomize", "argocd-server", *also):
         if not (folder / program).exists():
-            return f"Argo CD {version}: {program} is not in {folder} (make argocd)"
+            return f"Argo CD {version}: {program} is not in {folder} ({command})"
     if shutil.which("redis-server") is None:
         return "Argo CD needs redis-server (make argocd, or apt-get install redis-server)"
     return ""

@@ -25,7 +25,13 @@ from support.argocd.e2e.report import PAGE, build_page, list_tests_by_file, read
 from support.argocd.e2e.repository_hosts import find_missing_host, run_repository_hosts
 from support.argocd.e2e.test_program import list_tests, run_tests
 from support.argocd.e2e.test_record import TestResult, append_result, read_record
-from support.argocd.programs import Installation, find_installation, find_missing_program
+from support.argocd.programs import (
+    TESTED_VERSION,
+    VERSION,
+    Installation,
+    find_installation,
+    find_missing_program,
+)
 from support.clusters import sandbox
 from support.paths import VENV
 
@@ -126,7 +132,13 @@ def main() -> int:
     except re.error as error:
         print(f"RUN={arguments.pattern}: {error}", file=sys.stderr)
         return 2
-    if message := find_missing_program():
+    if VERSION != TESTED_VERSION:
+        print(
+            f"only the end-to-end tests of Argo CD {TESTED_VERSION} are built; unset ARGOSY_ARGOCD_VERSION",
+            file=sys.stderr,
+        )
+        return 2
+    if message := find_missing_program(also=["e2e.test"]):
         print(message, file=sys.stderr)
         return 3
     if arguments.report:
