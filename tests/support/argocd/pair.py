@@ -241,6 +241,9 @@ def run_pair(
     folder: Path,
     components: Sequence[str] = COMPONENTS,
     settings: Mapping[str, str] | None = None,
+    *,
+    control: str = CONTROL,
+    addons: str = "simulators",
 ) -> Iterator[Pair]:
     """Start both sides. The control namespace of both has Argo CD's settings and the default project.
 
@@ -251,17 +254,23 @@ def run_pair(
     (folder / "one").mkdir()
     (folder / "other").mkdir()
     with (
-        sandbox(folder / "one/argocd", "--port", "0", "--addons", "simulators") as one,
-        sandbox(folder / "other/argosy", "--port", "0", "--addons", "simulators") as other,
+        sandbox(folder / "one/argocd", "--port", "0", "--addons", addons) as one,
+        sandbox(folder / "other/argosy", "--port", "0", "--addons", addons) as other,
     ):
         argocd, argosy = Side("argocd", one), Side("argosy", other)
         for side in (argocd, argosy):
-            prepare_side(side, installation)
+            prepare_side(side, installation, control)
         [metrics_port] = free_ports(1)
         with (
-            run_argocd(installation, one.kubeconfig, folder / "programs", CONTROL, components, settings) as programs,
+            run_argocd(installation, one.kubeconfig, folder / "programs", control, components, settings) as programs,
             run_argosy(
-                other, folder / "controller", installation, "--port", str(metrics_port), *EXPORTED_CONDITIONS
+                other,
+                folder / "controller",
+                installation,
+                "--port",
+                str(metrics_port),
+                *EXPORTED_CONDITIONS,
+                control=control,
             ) as controller,
         ):
             yield Pair(argocd, argosy, programs, folder, controller, metrics_port)
@@ -281,42 +290,42 @@ def build_default_project(namespace: str) -> dict[str, Any]:
     }
 
 
-def prepare_side(side: Side, installation: Installation) -> None:
+def prepare_side(side: Side, installation: Installation, control: str = CONTROL) -> None:
     """Create the control namespace with Argo CD's kinds and settings, the default project, and local sources."""
-    done = kubectl(side.server.kubeconfig, "create", "namespace", CONTROL)
+    done = kubectl(side.server.kubeconfig, "create", "namespace", control)
     assert done.code == 0 or "AlreadyExists" in done.err, done.err
-    done = kubectl(side.server.kubeconfig, "config", "set-context", "--current", f"--namespace={CONTROL}")
+    done = kubectl(side.server.kubeconfig, "config", "set-context", "--current", f"--namespace={control}")
     assert done.code == 0, done.err
     for folder in ("crds", "base/config"):
         source = installation.manifests / folder
         done = kubectl(
-            side.server.kubeconfig, "apply", "--server-side", "--force-conflicts", "-n", CONTROL, "-k", str(source)
+            side.server.kubeconfig, "apply", "--server-side", "--force-conflicts", "-n", control, "-k", str(source)
         )
         assert done.code == 0, f"{source}: {done.err}"
     server_key = {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": {"name": "argocd-secret", "namespace": CONTROL},
+        "metadata": {"name": "argocd-secret", "namespace": control},
         "stringData": {"server.secretkey": "a key of a test, of 32 bytes or more"},
     }
     local_sources = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": "argosy-cm", "namespace": CONTROL},
+        "metadata": {"name": "argosy-cm", "namespace": control},
         "data": {"source.local.roots": tempfile.gettempdir(), "source.protocols": "https, ssh, http"},
     }
-    side.apply([build_default_project(CONTROL), server_key, local_sources])
+    side.apply([build_default_project(control), server_key, local_sources])
 
 
 @contextlib.contextmanager
 def run_argosy(
-    server: Sandbox, folder: Path, installation: Installation, *flags: str
+    server: Sandbox, folder: Path, installation: Installation, *flags: str, control: str = CONTROL
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Start `argosy controller` in a folder of its own."""
     folder.mkdir()
     with open(record_log(folder / "controller.log"), "ab") as log:
         process = subprocess.Popen(
-            [str(ARGOSY), "controller", "--kubeconfig", str(server.kubeconfig), "-n", CONTROL, "--no-leader-elect",
+            [str(ARGOSY), "controller", "--kubeconfig", str(server.kubeconfig), "-n", control, "--no-leader-elect",
              "--mirrors", str(folder / "mirrors"), *flags],
             stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=folder,
             env={**environment(folder), "GIT_CONFIG_GLOBAL": os.devnull,
