@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from support.argocd.cli import Answer, align_lines, read_output
 from support.argocd.comparison import Difference, compare_objects, find_differences, normalize_status
+from support.argocd.deliver_with_both import load_manifests
 from support.argocd.known_differences import KnownDifference, find_unexplained, load_known_differences
+from support.argocd.pair import CONTROL
 from support.paths import ROOT
 
 NOW, LATER = "2026-01-01T00:00:00Z", "2026-01-01T00:00:09Z"
@@ -98,3 +102,14 @@ def test_code_of_an_error_is_compared_apart_from_its_message() -> None:
     line = '{"level":"fatal","msg":"rpc error: code = NotFound desc = no such key","time":"2026-01-01T00:00:00Z"}'
     code_and_message = {"code": "NotFound", "message": "no such key"}
     assert read_output(Answer(20, "", line), is_structured=False) == {"stdout": [], "stderr": code_and_message}
+
+
+def test_secrets_of_repositories_move_to_the_control_namespace(tmp_path: Path) -> None:
+    application = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "models"}}
+    labels = {"argocd.argoproj.io/secret-type": "repository"}
+    repository = {"kind": "Secret", "metadata": {"name": "git", "namespace": "openshift-gitops", "labels": labels}}
+    token = {"kind": "Secret", "metadata": {"name": "token", "namespace": "models"}}
+    (tmp_path / "all.yaml").write_text(yaml.safe_dump_all([application, repository, token]))
+    assert [manifest["metadata"].get("namespace") for manifest in load_manifests([tmp_path])] == [
+        CONTROL, CONTROL, "models",
+    ]  # fmt: skip

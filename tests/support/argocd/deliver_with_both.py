@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import yaml
 
+from argosy.annotations import SECRET_TYPE
 from support.argocd.comparison import Difference
 from support.argocd.known_differences import find_unexplained
 from support.argocd.pair import CONTROL, Pair, run_pair
@@ -32,7 +33,7 @@ class BadInputError(Exception):
 
 
 def load_manifests(paths: Sequence[Path]) -> list[dict[str, Any]]:
-    """Return the objects of all YAML files. Applications and AppProjects move to the namespace of both sides."""
+    """Return the objects of all YAML files. Those that Argo CD reads move to the control namespace of both sides."""
     manifests: list[dict[str, Any]] = []
     for file in _list_files(paths):
         try:
@@ -44,12 +45,18 @@ def load_manifests(paths: Sequence[Path]) -> list[dict[str, Any]]:
                 continue
             if not isinstance(document, dict) or not document.get("kind") or "metadata" not in document:
                 raise BadInputError(f"{file}: a document is not a Kubernetes object; it needs kind and metadata")
-            if str(document.get("apiVersion", "")).startswith("argoproj.io/"):
+            if _is_read_by_argocd(document):
                 document["metadata"]["namespace"] = CONTROL
             manifests.append(document)
     if not any(manifest["kind"] == "Application" for manifest in manifests):
         raise BadInputError(f"no Application in {', '.join(map(str, paths))}")
     return manifests
+
+
+def _is_read_by_argocd(manifest: dict[str, Any]) -> bool:
+    """True for Applications, projects, and Secrets with repositories and clusters."""
+    labels = manifest["metadata"].get("labels") or {}
+    return str(manifest.get("apiVersion", "")).startswith("argoproj.io/") or SECRET_TYPE in labels
 
 
 def _list_files(paths: Sequence[Path]) -> list[Path]:

@@ -315,6 +315,9 @@ def prepare_side(side: Side, installation: Installation, control: str = CONTROL)
         "data": {"source.local.roots": tempfile.gettempdir(), "source.protocols": "https, ssh, http"},
     }
     side.apply([build_default_project(control), server_key, local_sources])
+    if installation.version < (3, 0):  # the default is another one since then; OpenShift GitOps always sets it
+        method = {"application.resourceTrackingMethod": "label"}
+        side.patch(f"/api/v1/namespaces/{control}/configmaps/argocd-cm", {"data": method})
 
 
 @contextlib.contextmanager

@@ -40,6 +40,12 @@ class Installation:
     folder: Path
 
     @property
+    def version(self) -> tuple[int, int]:
+        """Major and minor version."""
+        major, minor, *_ = self.folder.name.removeprefix("v").split(".")
+        return int(major), int(minor)
+
+    @property
     def source(self) -> Path:
         return self.folder / "source"
 
@@ -154,7 +160,9 @@ class ArgoCD:
         match component:
             case "repo-server":
                 port = _listen_on(self._choose_port(component))
-                return [*redis, *metrics, *port, "--disable-tls", "--client-ca-path", ""]
+                # Before Argo CD 3.5 there is no such flag; since then it must be empty without TLS.
+                authority = ["--client-ca-path", ""] if self.installation.version >= (3, 5) else []
+                return [*redis, *metrics, *port, "--disable-tls", *authority]
             case "applicationset-controller":
                 flags = ["--metrics-addr", f"127.0.0.1:{metrics_port}", "--argocd-repo-server", repo_server]
                 for purpose in ("probe", "webhook"):
