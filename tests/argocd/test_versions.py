@@ -23,6 +23,14 @@ def config_map(name: str = "settings") -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"value": "1"}}
 
 
+def create(story: Story, manifest: dict[str, Any], plural: str) -> None:
+    """Create an object of Argo CD on both sides without validation: the cluster drops fields that it does not know."""
+    path = f"/apis/argoproj.io/v1alpha1/namespaces/{CONTROL}/{plural}"
+    for side in story.pair.sides:
+        answer = side.server.request("POST", path, manifest)
+        assert answer.code == 201, f"{side.name}: {answer.body!r}"
+
+
 def read_sync_status(story: Story) -> list[str]:
     """Return the sync status on both sides."""
     return [side.list_applications()[story.name]["status"]["sync"]["status"] for side in story.pair.sides]
@@ -47,7 +55,8 @@ def test_tracking_without_a_setting(story: Story) -> None:
 
 def test_automated_sync_that_is_not_enabled(story: Story, installation: Installation) -> None:
     story.push({"settings.yaml": config_map()})
-    story.deliver(automated={"enabled": False})
+    create(story, story.build_application(automated={"enabled": False}), "applications")
+    story.pair.wait_until_settled(story.name)
     story.check()
     is_kept = installation.version >= ENABLED_OF_AUTOMATED_SYNC
     assert read_sync_status(story) == ["OutOfSync" if is_kept else "Synced"] * 2
@@ -63,7 +72,8 @@ def test_project_that_permits_cluster_resources_by_name(story: Story, installati
         "clusterResourceWhitelist": [kinds[0], {**kinds[1], "name": "permitted-*"}],
     }
     metadata = {"name": name, "namespace": CONTROL}
-    story.pair.apply({"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": metadata, "spec": rules})
+    project = {"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": metadata, "spec": rules}
+    create(story, project, "appprojects")
     story.push({"role.yaml": {**role, "rules": []}})
     story.deliver(project=name)
     story.sync()
