@@ -134,6 +134,7 @@ def test_messages_of_the_catalogue(
     check_messages(story, controllers, "successfully synced")
     # Not an error that quotes a name: the catalogue puts messages into JSON as they are, which neither can send.
     story.push({"hook.yaml": build_failing_job({"argocd.argoproj.io/hook": "PreSync"})})
+    push_settings(story, colour="red")
     story.refresh()
     check_messages(story, controllers, "has failed")
 

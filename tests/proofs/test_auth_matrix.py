@@ -66,7 +66,7 @@ def expected(row: Row, who: str, case: Case) -> str:
         return "unknown"
     if row.needs in ("signed", "list"):
         return "reached"
-    if case.thing is None and may_learn_that_it_is_absent(row, who, case):
+    if case.thing is None and may_learn_that_it_is_absent(row, who, case, row.action):
         return "absent"
     if case.thing is None or (case.also and not may(who, *case.also, case.thing)):
         return "refused"
@@ -77,13 +77,15 @@ def is_refusal_named(row: Row, path: str, who: str, case: Case) -> bool:
     """A refusal names the permission if that repeats the request, or if the caller may see the object."""
     if path in NAMED_BY_REQUEST and row.action == "create":
         return True
-    is_found = case.thing is not None and (not case.also or may(who, *case.also, case.thing))
+    if case.thing is None:
+        return may_learn_that_it_is_absent(row, who, case, "get")
+    is_found = not case.also or may(who, *case.also, case.thing)
     return is_found and may(who, row.resource, "get", case.thing)
 
 
-def may_learn_that_it_is_absent(row: Row, who: str, case: Case) -> bool:
+def may_learn_that_it_is_absent(row: Row, who: str, case: Case, action: str) -> bool:
     """argo: the permission for a project is about its name alone."""
-    return row.about == "project" and may(who, row.resource, row.action, case.values["name"])
+    return row.about == "project" and may(who, row.resource, action, case.values["name"])
 
 
 # -- actual outcome --------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import hashlib
 import logging
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
@@ -91,7 +92,7 @@ class NotificationController:
 
     async def _reconcile_object(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
         manifest = context.cache.get(key)
-        if manifest is None:
+        if manifest is None or _is_comparison_due(manifest):
             return None
         versions, settings = await self._loader.load_settings(key.namespace, context.cluster, context.cache)
         destinations_by_trigger = self._list_destinations(manifest, settings)
@@ -351,6 +352,15 @@ class NotificationController:
         await notification_pass.record_event(
             context.cluster, constants.FAILED_REASON, due_message.condition_result.trigger, destination_text, reason
         )
+
+
+def _is_comparison_due(manifest: Manifest) -> bool:
+    """argo: True if an operation ended after the last comparison: the next one writes the status, with conditions."""
+    try:
+        finished = datetime.fromisoformat(manifest["status"]["operationState"]["finishedAt"])
+        return datetime.fromisoformat(manifest["status"]["reconciledAt"]) < finished
+    except (KeyError, TypeError, ValueError):
+        return False
 
 
 def _get_occurrence_id(notification_pass: NotificationPass, due_message: DueMessage) -> str:

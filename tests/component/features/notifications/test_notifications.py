@@ -427,3 +427,24 @@ async def test_template_can_read_commit_metadata(cluster: EmbeddedCluster, until
             await until(sent)
     [letter] = inbox.letters
     assert letter.body.decode().startswith("Serve another model by Ann <ann@example.org> in 20")
+
+
+async def test_message_waits_for_the_comparison_that_follows_an_operation(
+    cluster: EmbeddedCluster, until: Until
+) -> None:
+    with http_inbox() as inbox:
+        trigger = "[{when: app.status.operationState.phase == 'Failed', send: [app-health-degraded]}]"
+        ended = {"phase": "Failed", "operation": {}, "startedAt": "2026-01-01T00:00:00Z"}
+        app = application(
+            operationState={**ended, "finishedAt": "2026-01-01T00:00:05Z"}, reconciledAt="2026-01-01T00:00:04Z"
+        )
+        await prepare(cluster, [*settings(inbox, **{"trigger.on-health-degraded": trigger}), app])
+        async with notifying(cluster):
+            await set_status(cluster, sync={"revision": "def"})
+            await set_status(cluster, sync={"revision": "fed"}, reconciledAt="2026-01-01T00:00:05Z")
+
+            async def is_sent() -> bool:
+                return bool(inbox.letters)
+
+            await until(is_sent)
+    assert [letter.body for letter in inbox.letters] == [b"wine: Healthy fed"]
