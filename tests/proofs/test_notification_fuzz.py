@@ -136,8 +136,8 @@ def check_settings(rng: random.Random, count: int) -> None:
         text = data.decode("utf-8", "replace")
         key = rng.choice([*entries, f"{rng.choice(('trigger', 'service', 'template'))}.{text[:10]}"])
         settings = read_settings({"data": {key: text}}, None)
-        prefix = "notifications.argoproj.io/subscribe"
-        marks = {f"{prefix}_yaml": text, f"{prefix}.{text[:20]}": text}
+        prefix = "notifications.argoproj.io"
+        marks = {f"{prefix}/subscriptions": text, f"{prefix}/subscribe.{text[:20]}": text}
         list_destinations({"metadata": {"annotations": marks, "labels": {"team": "a"}}}, settings)
         for conditions in settings.triggers.values():
             uses_notebook_jobs(conditions)

@@ -32,7 +32,12 @@ def create(running: Sandbox, path: str, manifest: dict[str, Any]) -> None:
 
 def prepare(running: Sandbox, url: str) -> None:
     create(running, "/api/v1/namespaces", {"metadata": {"name": "argocd"}})
-    data = {"service.webhook.chat": f"url: {url}", "template.app-health-degraded": json.dumps(TEMPLATE)}
+    data = {
+        "service.webhook.chat": f"url: {url}",
+        # once per degradation: the one that ships sends once per commit that was synced
+        "trigger.on-health-degraded": "[{when: app.status.health.status == 'Degraded', send: [app-health-degraded]}]",
+        "template.app-health-degraded": json.dumps(TEMPLATE),
+    }
     settings = {"metadata": {"name": "argocd-notifications-cm"}, "data": data}
     create(running, "/api/v1/namespaces/argocd/configmaps", settings)
     create(running, APPS, application("wine"))

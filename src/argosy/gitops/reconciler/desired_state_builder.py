@@ -33,7 +33,7 @@ from argosy.gitops.reconciler.reconciler_settings import ReconcilerSettings
 from argosy.gitops.reconciler.render_cache import FetchDependencies, OpenGitAccess, RenderCache, RenderRequest
 from argosy.gitops.render import ChartRequest
 from argosy.gitops.source.signatures import build_signature_rule
-from argosy.gitops.source.submodules import add_submodules
+from argosy.gitops.source.submodules import add_submodules, find_checkout_without_submodules
 from argosy.gitops.status.conditions import AppCondition, ConditionType
 from argosy.kube.client import Catalog
 from argosy.kube.controller.log_context import add_log_fields
@@ -278,7 +278,7 @@ async def add_permitted_submodules(
 
     if not settings.build.fetches_submodules:  # argo: their folders are empty then
         return checkout
-    return await add_submodules(checkout, url, fetch)
+    return find_checkout_without_submodules(checkout) or await add_submodules(checkout, url, fetch)
 
 
 def _build_chart_fetch(

@@ -60,6 +60,16 @@ class TreeWithSubmodules:
         return self.tree, path
 
 
+def find_checkout_without_submodules(checkout: Checkout) -> Checkout | None:
+    """Return the checkout if .gitmodules is known to name no submodule; None if some may have to be fetched."""
+    tree = checkout.tree
+    if not isinstance(tree, GitTree):
+        return checkout
+    if tree.submodules is None or tree.submodules:
+        return None
+    return Checkout(tree.require_submodules(frozenset()), checkout.revision)
+
+
 async def add_submodules(checkout: Checkout, url: str, fetch: FetchCommit) -> Checkout:
     """argo: fetch the submodules of the checkout, and their submodules. Raises SourceError if one cannot be fetched.
 
