@@ -205,7 +205,6 @@ async def send_at_once(world: World, count: int) -> None:
     assert most < MOST_MEMORY, f"{count} bodies take {most >> 20} MB"
 
 
-@pytest.mark.tier("all", "prove")
 async def test_concurrent_large_webhook_bodies_stay_within_the_memory_limit(
     world: World, size: Callable[..., int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

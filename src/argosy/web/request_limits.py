@@ -77,7 +77,9 @@ class RequestBody:
         async with self._limit_time():
             while await self._receive() is not None:
                 pass
-        return b"".join(self._received)
+        body = b"".join(self._received)
+        self._received.clear()  # the request may wait for long with its body parsed
+        return body
 
     async def read_line(self, max_bytes: int) -> bytes:
         """Return the first line, or the whole body if it has no other. Read hardly more than that."""
